@@ -1,0 +1,131 @@
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import tubal
+from tubal import cli
+
+
+def fail_with(error):
+    def run():
+        raise error
+
+    return run
+
+
+@pytest.fixture
+def table_of_demo(capsys):
+    assert cli.main(["demo"]) == 0
+    rows = re.findall(r"^(none|dft|dct|data) +(.+?) +[\d.]+$", capsys.readouterr().out, re.M)
+    return {name: [float(cell.rstrip("%")) / 100 for cell in row.split()] for name, row in rows}
+
+
+def energy_by_svd(slices, ranks=(1, 2, 4)):
+    """Share of energy of the truncated SVD of each slice, by nothing but NumPy."""
+    squares = np.linalg.svd(slices, compute_uv=False) ** 2
+    return [squares[:, :r].sum() / squares.sum() for r in ranks]
+
+
+def test_demo_prints_the_energy_of_the_truncated_slices(table_of_demo):
+    slices = load_digits().images.transpose(2, 1, 0)
+    left = np.linalg.svd(slices.reshape(8, -1), full_matrices=False)[0]
+    expected = {
+        "none": energy_by_svd(slices),
+        "dft": energy_by_svd(np.fft.fft(slices, axis=0)),
+        "data": energy_by_svd(np.tensordot(left.T, slices, 1)),
+    }
+    for name, shares in expected.items():
+        np.testing.assert_allclose(table_of_demo[name], shares, atol=6e-4)
+
+
+def test_demo_keeps_more_with_a_higher_rank(table_of_demo):
+    assert list(table_of_demo) == ["none", "dft", "dct", "data"]
+    for shares in table_of_demo.values():
+        assert 0 < shares[0] < shares[1] < shares[2] < 1
+
+
+def test_info_names_versions_threads_and_folders(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUBAL_DATA", str(tmp_path))
+    monkeypatch.setenv("TUBAL_GOLDEN", str(tmp_path / "nowhere"))
+    assert cli.main(["info"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"^tubal +{re.escape(tubal.__version__)}$", out, re.M)
+    assert re.search(rf"^numpy +{re.escape(np.__version__)}$", out, re.M)
+    assert re.search(r"^  blas +\S+ \S+ +\d+ threads$", out, re.M)
+    assert re.search(r"^  TUBAL_DATA +set$", out, re.M)
+    assert re.search(r"^  TUBAL_GOLDEN +set, but there is no such folder$", out, re.M)
+    assert str(tmp_path) not in out
+
+
+def test_info_tells_what_is_absent(capsys, monkeypatch):
+    monkeypatch.delenv("TUBAL_DATA", raising=False)
+    monkeypatch.setattr(cli, "OPTIONAL_PACKAGES", ("a-package-that-nobody-wrote",))
+    assert cli.main(["info"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^  a-package-that-nobody-wrote +not installed$", out, re.M)
+    assert re.search(r"^  TUBAL_DATA +not set$", out, re.M)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "command"),
+        (["bogus"], "bogus"),
+        (["demo", "--bogus"], "--bogus"),
+        (["--bogus"], "--help"),
+    ],
+)
+def test_bad_arguments_give_one_line_and_exit_code_2(capsys, argv, words):
+    assert cli.main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("tubal: error: ")
+    assert words in err
+
+
+@pytest.mark.parametrize("error", [ValueError("X is empty"), FileNotFoundError("no such file")])
+def test_bad_input_gives_one_line_and_exit_code_2(capsys, monkeypatch, error):
+    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(error)})
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == f"tubal: error: {error}\n"
+
+
+@pytest.mark.parametrize("argv", [["--debug", "demo"], ["demo", "--debug"]])
+def test_debug_shows_the_traceback(monkeypatch, argv):
+    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(ValueError("X is empty"))})
+    with pytest.raises(ValueError, match="X is empty"):
+        cli.main(argv)
+
+
+def test_a_bug_is_not_taken_for_bad_input(monkeypatch):
+    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(TypeError("a bug"))})
+    with pytest.raises(TypeError, match="a bug"):
+        cli.main(["demo"])
+
+
+def test_interrupt_gives_exit_code_130(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(KeyboardInterrupt())})
+    assert cli.main(["demo"]) == 130
+    assert capsys.readouterr().err == "tubal: interrupted\n"
+
+
+def test_the_process_ends_with_the_exit_code():
+    code = "import sys; from tubal.cli import main; sys.exit(main())"
+    for argv, status in ((["--version"], 0), (["bogus"], 2)):
+        run = subprocess.run(
+            [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=120
+        )
+        assert run.returncode == status
+    assert run.stdout == ""
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"tubal {tubal.__version__}\n"
