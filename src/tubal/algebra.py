@@ -74,7 +74,7 @@ def transpose(A: Array, transform: Any = "dft") -> Array:
     plan = _plan(transform, A)
     if plan.is_real and not _is_complex(A):
         return namespace(A).moveaxis(A, 0, 1)
-    return _lift(plan, _adjoint(_slices(plan, A)))
+    return _lift(plan, slice_adjoint(_slices(plan, A)))
 
 
 def identity(
@@ -136,10 +136,10 @@ def pinv(A: Array, transform: Any = "dft", *, rtol: float | None = None) -> Arra
     """
     plan = _plan(transform, A)
     xp = namespace(A)
-    U, s, Vh = _svd(plan, _slices(plan, A))
+    U, s, Vh = slice_svd(plan, _slices(plan, A))
     kept = s > _threshold(A, s, rtol)
     inverted = xp.where(kept, 1 / xp.where(kept, s, xp.ones_like(s)), xp.zeros_like(s))
-    return _lift(plan, _matmul(_adjoint(Vh) * _as(inverted, Vh)[:, None, :], _adjoint(U)))
+    return _lift(plan, _matmul(slice_adjoint(Vh) * _as(inverted, Vh)[:, None, :], slice_adjoint(U)))
 
 
 def tsvd(
@@ -174,14 +174,14 @@ def tsvd(
         raise ValueError(msg)
     plan = _plan(transform, A)
     xp = namespace(A)
-    U, s, Vh = _svd(plan, _slices(plan, A), full=mode == "full")
+    U, s, Vh = slice_svd(plan, _slices(plan, A), full=mode == "full")
     if mode == "skinny":
         q = int(xp.max(_count(s, _threshold(A, s, rtol))))
         U, s, Vh = U[..., :q], s[..., :q], Vh[..., :q, :]
     S = xp.zeros((s.shape[0], U.shape[-1], Vh.shape[-2]), dtype=U.dtype, device=U.device)
     diagonal = np.arange(s.shape[-1])
     S[:, diagonal, diagonal] = _as(s, U)
-    return TSVD(_lift(plan, U), _lift(plan, S), _lift(plan, _adjoint(Vh)))
+    return TSVD(_lift(plan, U), _lift(plan, S), _lift(plan, slice_adjoint(Vh)))
 
 
 def multirank(A: Array, transform: Any = "dft", *, rtol: float | None = None) -> np.ndarray:
@@ -371,7 +371,7 @@ def column_incoherence(A: Array, transform: Any = "dft", *, rtol: float | None =
     """
     plan = _plan(transform, A)
     xp = namespace(A)
-    _, s, Vh = _svd(plan, _slices(plan, A))
+    _, s, Vh = slice_svd(plan, _slices(plan, A))
     kept = s > _threshold(A, s, rtol)
     r = int(xp.max(xp.sum(xp.astype(kept, xp.int64), axis=-1)))
     if r == 0:
@@ -477,11 +477,15 @@ def _matmul(A: Array, B: Array) -> Array:
     return out
 
 
-def _svd(plan: Transform, hat: Array, full: bool = False) -> tuple[Array, Array, Array]:
-    """SVD of every slice, in threads over slices.
+def slice_svd(plan: Transform, hat: Array, full: bool = False) -> tuple[Array, Array, Array]:
+    """SVD of every slice `hat[k] = U[k] diag(s[k]) Vh[k]`, in threads over slices.
 
     Slices that are real up to their type are decomposed as real matrices: a complex SVD may turn
     their vectors by any phase, and the tensor would no longer be real.
+
+    >>> slice_svd(resolve("none", 2), np.array([[[3.0]], [[-2.0]]]))[1]
+    array([[3.],
+           [2.]])
     """
     if not isinstance(hat, np.ndarray):
         return tuple(namespace(hat).linalg.svd(hat, full_matrices=full))
@@ -526,7 +530,12 @@ def _column_norms(A: Array) -> Array:
     return xp.linalg.vector_norm(flat, axis=-1)
 
 
-def _adjoint(hat: Array) -> Array:
+def slice_adjoint(hat: Array) -> Array:
+    """Conjugate transpose of every slice.
+
+    >>> slice_adjoint(np.array([[[1.0 + 2.0j, 3.0]]])).shape
+    (1, 2, 1)
+    """
     T = hat.mT
     return namespace(hat).conj(T) if _is_complex(hat) else T
 

@@ -1,0 +1,290 @@
+"""The family of methods as one small immutable object.
+
+    min_Z  ||Z||_*  +  lam g( mask( X - D * Z ) )
+
+A method of the literature is a choice of dictionary D, noise g, transform and mask (the table in
+`docs/architecture.md`). A `Problem` holds that choice, the data in coordinates, and what can be said
+about `lam` before solving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import Any
+
+import numpy as np
+
+from tubal.algebra import slice_svd
+from tubal.input import Array, Samples, namespace
+from tubal.noise import Noise, sample_norms
+from tubal.reduction import Reduction, tubes_first
+from tubal.transforms import Transform
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data, dictionary, noise and transform; `lam` is chosen per solve.
+
+    Attributes
+    ----------
+    data : Samples
+        Zero where an entry is missing.
+    reduction : Reduction
+        Dictionary and data in coordinates.
+    noise : Noise
+    """
+
+    data: Samples
+    reduction: Reduction
+    noise: Noise
+
+    @property
+    def transform(self) -> Transform:
+        """The transform of the t-product."""
+        return self.reduction.transform
+
+    @property
+    def in_coordinates(self) -> bool:
+        """Whether the noise step can be done in coordinates: whole samples, nothing missing."""
+        return self.noise.name == "l21" and self.data.observed is None
+
+    @cached_property
+    def curvature(self) -> np.ndarray:
+        """Level of theta at which each direction starts to be explained, K x r.
+
+        The program with quadratic noise `||X - D Z||^2 / (2 theta)` has the closed-form solution
+        that multiplies direction i of slice k by `(1 - theta/d)_+`, with d the squared singular
+        value of the dictionary (the singular value itself for the identity dictionary).
+        """
+        values = np.asarray(_to_numpy(self.reduction.values), dtype=float)
+        return values if self.reduction.kind == "identity" else values**2
+
+    def theta_of_rank(self, rank: float) -> float:
+        """Return theta at which the closed form has this nuclear norm, averaged over slices."""
+        d, weights = self.curvature, self.transform.weights
+        target = rank * weights.sum()
+
+        def excess(theta: float) -> float:
+            return float(
+                weights @ np.clip(1 - theta / np.maximum(d, 1e-300), 0, None).sum(1) - target
+            )
+
+        return _bisect(excess, *_positive_range(d))
+
+    def theta_of_lam(self, lam: float) -> float:
+        """Return theta at which the closed form's typical residual over theta is `lam`."""
+        return _bisect(
+            lambda theta: self.typical(theta) / theta - lam, *_positive_range(self.curvature)
+        )
+
+    def typical(self, theta: float) -> float:
+        """Return the typical residual of the closed form: of a sample, or of an entry for l1."""
+        factor = np.minimum(1, theta / np.maximum(self.curvature, 1e-300)) ** 2
+        if self.noise.name == "l21":
+            residuals = np.sqrt(factor.ravel() @ self._energies + self._offset**2)
+            residuals = residuals[residuals > 0]
+            return float(len(residuals) / np.sum(1 / residuals)) if len(residuals) else 0.0
+        entries = (
+            np.prod(self.data.values.shape) if self.data.observed is None else _count(self.data)
+        )
+        return 0.8 * float(
+            np.sqrt(np.sum(factor * self._energies.sum(1).reshape(factor.shape)) / entries)
+        )
+
+    @cached_property
+    def _energies(self) -> np.ndarray:
+        """Weighted squared coordinates of the data, (K r) x n2."""
+        x = _to_numpy(self.reduction.x)
+        K, r, n2 = x.shape
+        omega = self.transform.weights / self.transform.scale
+        return ((x.real**2 + x.imag**2) * omega[:, None, None]).reshape(K * r, n2)
+
+    @property
+    def _offset(self) -> np.ndarray:
+        offset = self.reduction.offset
+        return np.zeros(self.data.n_samples) if offset is None else _to_numpy(offset)
+
+    def lam_min(self) -> float:
+        """Return the `lam` below which `Z = 0` is optimal: everything is noise.
+
+        There the multiplier lies on the surface of the dual ball, `Y = lam sign(X)` (samples scaled
+        to unit norm for l21), and `||D^H Y|| <= 1`.
+        """
+        xp = namespace(self.reduction.x)
+        if self.noise.name == "l1":
+            hat = self.transform.forward(xp.sign(tubes_first(self.data.values)), axis=0)
+            pulled = (
+                xp.conj(self.reduction.U.mT) @ hat
+                if _is_complex(hat)
+                else self.reduction.U.mT @ hat
+            )
+        else:
+            x = self.reduction.x
+            weights = xp.ones_like(self.reduction.s) * self.reduction.omega[:, None]
+            norms = sample_norms(x, weights)
+            if self.reduction.offset is not None:
+                norms = xp.sqrt(norms**2 + self.reduction.offset**2)
+            pulled = x / xp.where(norms > 0, norms, xp.ones_like(norms))
+        pulled = pulled * self.reduction.s[..., None]
+        return float(1 / xp.max(xp.linalg.svdvals(pulled)))
+
+    def lam_max(self) -> float:
+        """Return a `lam` above which everything that D can explain is explained.
+
+        `Y = U S^-1 P` with P the polar factor of the exact coefficients certifies it: the noise is
+        zero as soon as the dual norm of this Y is at most lam.
+        """
+        red = self.reduction
+        xp = namespace(red.x)
+        if red.kind == "array":
+            U, s, Vh = slice_svd(self.transform, red.x * _reciprocal(red.s)[..., None])
+            kept = xp.astype(s > 1e-10 * xp.max(s), s.dtype)
+            P = (U * kept[:, None, :]) @ Vh
+        else:
+            P = red.rows()
+        Y = P * _reciprocal(red.s)[..., None]
+        if self.noise.name == "l21":
+            weights = xp.ones_like(red.s) * red.omega[:, None]
+            return float(xp.max(sample_norms(Y, weights)))
+        return self.noise.dual_norm(self.transform.inverse(red.U @ Y, axis=0))
+
+    def spectral_norm(self) -> float:
+        """Return `||X||`, the largest singular value of all slices of the (zero-filled) data."""
+        xp = namespace(self.reduction.x)
+        if self.reduction.kind == "array":
+            return float(
+                xp.max(
+                    xp.linalg.svdvals(self.transform.forward(tubes_first(self.data.values), axis=0))
+                )
+            )
+        return float(xp.max(self.reduction.values))
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """A rule that finds `lam` from the data, without labels.
+
+    Use one of `Lambda.paper`, `Lambda.relative`, `Lambda.effective_rank`.
+    """
+
+    name: str
+    parameter: float
+    rule: Callable[[Problem, float], float]
+
+    @classmethod
+    def paper(cls, alpha: float) -> Lambda:
+        """`alpha / (sqrt(log max(n1, n2)) ||X||)`, the paper's choice (its Theorem 2)."""
+        return cls("paper", _positive("alpha", alpha), _paper)
+
+    @classmethod
+    def relative(cls, t: float) -> Lambda:
+        """`lam_min^(1-t) lam_max^t`: from all noise (t = 0) to no noise (t = 1).
+
+        The position between these ends means the same under every transform and scale.
+        """
+        return cls("relative", _finite("t", t), _relative)
+
+    @classmethod
+    def effective_rank(cls, rank: float) -> Lambda:
+        """Choose `lam` for which about `rank` directions of each slice are explained.
+
+        theta gives the closed-form shrinkage `(1 - theta/s^2)_+` an average nuclear norm of `rank`;
+        with its typical sample residual e, `lam = e / theta`.
+        """
+        return cls("effective_rank", _positive("rank", rank), _effective_rank)
+
+    def of(self, problem: Problem) -> float:
+        """Return the number for this problem."""
+        return self.rule(problem, self.parameter)
+
+    def __repr__(self) -> str:
+        return f"Lambda.{self.name}({self.parameter!r})"
+
+
+def _paper(problem: Problem, alpha: float) -> float:
+    longest = max(problem.data.n1, problem.data.n_samples)
+    if longest < 2:
+        msg = "Lambda.paper needs max(n1, n2) of at least 2: its logarithm is zero"
+        raise ValueError(msg)
+    return alpha / (log(longest) ** 0.5 * problem.spectral_norm())
+
+
+def _relative(problem: Problem, t: float) -> float:
+    return problem.lam_min() ** (1 - t) * problem.lam_max() ** t
+
+
+def _effective_rank(problem: Problem, rank: float) -> float:
+    largest = int((problem.curvature > 0).sum(1).max())
+    if rank >= largest:
+        msg = f"Lambda.effective_rank needs a rank below that of the data, {largest}, got {rank!r}"
+        raise ValueError(msg)
+    theta = problem.theta_of_rank(rank)
+    return problem.typical(theta) / theta
+
+
+def resolve_lam(lam: Any, problem: Problem) -> float:
+    """Turn what a user may pass as `lam` into a positive number."""
+    value = lam.of(problem) if isinstance(lam, Lambda) else _positive("lam", lam)
+    if not (np.isfinite(value) and value > 0):
+        msg = f"{lam!r} gives lam = {value!r} for this data; pass a positive number"
+        raise ValueError(msg)
+    return float(value)
+
+
+def _bisect(decreasing: Callable[[float], float], low: float, high: float) -> float:
+    """Find the zero of a decreasing function of theta in [low, high], in log scale; ends clip."""
+    a, b = np.log(low), np.log(high)
+    for _ in range(50):
+        middle = (a + b) / 2
+        if decreasing(float(np.exp(middle))) > 0:
+            a = middle
+        else:
+            b = middle
+    return float(np.exp((a + b) / 2))
+
+
+def _positive_range(d: np.ndarray) -> tuple[float, float]:
+    positive = d[d > 0]
+    if not len(positive):
+        return 1.0, 1.0
+    return float(1e-3 * max(positive.min(), 1e-14 * positive.max())), float(positive.max())
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if isinstance(value, (bool, str)) or not np.isfinite(number):
+        msg = f"{name} must be a finite number, got {value!r}"
+        raise ValueError(msg)
+    return number
+
+
+def _positive(name: str, value: Any) -> float:
+    number = _finite(name, value)
+    if number <= 0:
+        msg = f"{name} must be positive, got {value!r}"
+        raise ValueError(msg)
+    return number
+
+
+def _reciprocal(s: Array) -> Array:
+    xp = namespace(s)
+    safe = xp.where(s > 0, s, xp.ones_like(s))
+    return xp.where(s > 0, 1 / safe, xp.zeros_like(s))
+
+
+def _count(data: Samples) -> int:
+    return int(np.sum(_to_numpy(data.observed)))
+
+
+def _is_complex(A: Array) -> bool:
+    return bool(namespace(A).isdtype(A.dtype, "complex floating"))
+
+
+def _to_numpy(A: Array) -> np.ndarray:
+    return A if isinstance(A, np.ndarray) else np.asarray(A.cpu() if hasattr(A, "cpu") else A)

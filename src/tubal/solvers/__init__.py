@@ -1,0 +1,22 @@
+"""How the program is solved: blocks, engines that run them, and two drivers."""
+
+from tubal.solvers.certified import Certified
+from tubal.solvers.engines import Engine, Inline, Threads
+from tubal.solvers.published import Published
+from tubal.solvers.solution import Certificate, Check, Factored, Solution, StopReason
+from tubal.solvers.solve import path, solve
+
+__all__ = [
+    "Certificate",
+    "Certified",
+    "Check",
+    "Engine",
+    "Factored",
+    "Inline",
+    "Published",
+    "Solution",
+    "StopReason",
+    "Threads",
+    "path",
+    "solve",
+]

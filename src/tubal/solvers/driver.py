@@ -1,0 +1,249 @@
+"""What every solver's driver does between the steps of the blocks.
+
+The driver never sees samples: it sums Gram matrices, decomposes them, and sends operators back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from tubal._threads import spans
+from tubal.algebra import slice_adjoint
+from tubal.input import Array, namespace
+from tubal.problem import Problem
+from tubal.reduction import tubes_first
+from tubal.solvers.blocks import (
+    Block,
+    Decompose,
+    Penalties,
+    RepresentFast,
+    RepresentOriginal,
+    RepresentReduced,
+)
+from tubal.solvers.engines import Engine
+from tubal.solvers.fields import Original, Reduced
+from tubal.solvers.solution import Certificate, Check, State, StopReason
+
+MIN_BLOCK = 64
+"""Fewer samples than this in a block make its matrix products inefficient."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Singular values (rising) and left singular vectors of the matrices behind Grams."""
+
+    values: Array
+    vectors: Array
+
+    def apply(self, factor: Array) -> Array:
+        """Return `Q diag(factor) Q^H` for factors that vanish below some index."""
+        xp = namespace(factor)
+        rank = int(xp.max(xp.sum(xp.astype(factor != 0, xp.int64), axis=-1)))
+        first = factor.shape[-1] - rank
+        Q, factor = self.vectors[..., first:], factor[..., first:]
+        return (Q * xp.astype(factor, Q.dtype)[:, None, :]) @ slice_adjoint(Q)
+
+    def above(self, threshold: float) -> Array:
+        """Return `(1 - threshold / sigma)_+`."""
+        xp = namespace(self.values)
+        big = self.values > threshold
+        safe = xp.where(big, self.values, xp.ones_like(self.values))
+        return xp.where(big, 1 - threshold / safe, xp.zeros_like(self.values))
+
+
+@dataclass(frozen=True)
+class Values:
+    """Primal and dual value of one certificate."""
+
+    primal: float
+    dual: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a solver hands over: coordinates of Z, noise in the field, and the record."""
+
+    core: Array
+    noise: Array
+    certificate: Certificate
+    n_iter: int
+    history: tuple[Check, ...]
+    reason: StopReason
+    state: State
+
+
+class Driver:
+    """Blocks of one problem in an engine, and the operations on all of them."""
+
+    def __init__(self, problem: Problem, lam: float, engine: Engine) -> None:
+        self.problem, self.lam, self.engine = problem, lam, engine
+        self.omega = problem.reduction.omega
+        self.spans = block_spans(problem, engine)
+
+    def place(self, make: Callable[[slice], Block]) -> Array:
+        """Make the blocks; return the sum of their Gram matrices."""
+        self.engine.place([partial(make, span) for span in self.spans])
+        return self.sum("gram")
+
+    def sum(self, method: str, *arguments: Any) -> Any:
+        """Sum the results of a method over the blocks, in their order."""
+        return reduce(add, self.engine.each(method, *arguments))
+
+    def spectrum(self, G: Array) -> Spectrum:
+        """Decompose Gram matrices (lower triangles), slices spread over the engine."""
+        xp = namespace(G)
+        parts = self.engine.over(lambda k: tuple(xp.linalg.eigh(G[k])), G.shape[0])
+        values = xp.concat([part[0] for part in parts])
+        vectors = xp.concat([part[1] for part in parts])
+        return Spectrum(xp.sqrt(xp.clip(values, 0.0, None)), vectors)
+
+    def nuclear(self, values: Array) -> float:
+        """Return the nuclear norm for singular values of all slices."""
+        xp = namespace(values)
+        return float(xp.sum(self.omega[:, None] * values))
+
+    def certificate(self, spectrum: Spectrum, F: Array, threshold: float) -> Values:
+        """Return the values of a feasible primal and a feasible dual point at this iterate."""
+        xp = namespace(F)
+        parts = self.engine.each("candidate", F)
+        if parts[0].primal is None:
+            values = xp.clip(spectrum.values - threshold, 0.0, None)
+        else:
+            values = self.spectrum(reduce(add, [p.primal for p in parts])).values
+        noise = sum(p.noise for p in parts)
+        primal = self.nuclear(values) + (self.lam * noise if noise else 0.0)
+        dual = self._dual(reduce(add, [p.dual for p in parts]))
+        return Values(primal, dual)
+
+    def _dual(self, gram: Array) -> float:
+        """Make the multiplier feasible and return the best dual value on the way.
+
+        Clip the spectrum of `D^H Y` at 1, return to mask and ball, and divide by what is left of the
+        violation: slice by slice where the ball allows it (smaller slices stay in it), else all.
+        """
+        xp = namespace(gram)
+        best = -np.inf
+        for _ in range(1 if self.problem.in_coordinates else 2):
+            spectrum = self.spectrum(gram)
+            bounds = self.engine.each("clip", spectrum.apply(spectrum.above(1.0)))
+            gram = reduce(add, [b.gram for b in bounds])
+            largest = xp.clip(self.spectrum(gram).values[:, -1], 1.0, None)
+            inner = reduce(add, [b.inner for b in bounds])
+            if self.problem.in_coordinates:
+                value = float(xp.sum(self.omega * inner / largest))
+            else:
+                value = float(inner[0] / xp.max(largest))
+            best = max(best, value + sum(b.offset for b in bounds))
+        return best
+
+    def join(self, arrays: list[Array]) -> Array:
+        """Join the blocks' arrays along the samples."""
+        return arrays[0] if len(arrays) == 1 else namespace(arrays[0]).concat(arrays, axis=-1)
+
+
+def block_spans(problem: Problem, engine: Engine) -> list[slice]:
+    """Cut the samples into blocks; depends on the size of the problem, not on the threads."""
+    K, r, n2 = problem.reduction.shape
+    if engine.max_block_bytes is None:
+        return [slice(0, n2)]
+    size = K * r * n2 * problem.reduction.x.dtype.itemsize
+    wanted = max(8, -(-size // engine.max_block_bytes))
+    return spans(n2, max(1, min(wanted, n2 // MIN_BLOCK)))
+
+
+def make_field(problem: Problem, lam: float, span: slice) -> Reduced | Original:
+    """Return the data of some samples, in the domain where the noise step is done."""
+    red = problem.reduction
+    xp = namespace(red.x)
+    if problem.in_coordinates:
+        offset = None if red.offset is None else red.offset[span]
+        s = red.s
+        return Reduced(s, red.omega, lam, red.x[:, :, span], offset)
+    X = _own(tubes_first(problem.data.values[span]))
+    observed = problem.data.observed
+    observed = None if observed is None else _own(tubes_first(observed[span]))
+    if red.kind == "identity":
+        s = xp.ones((red.shape[0], X.shape[-2]), dtype=red.s.dtype, device=red.s.device)
+        return Original(s, red.omega, lam, X, observed, None, problem.transform, problem.noise)
+    return Original(red.s, red.omega, lam, X, observed, red.U, problem.transform, problem.noise)
+
+
+def start_block(
+    problem: Problem, lam: float, penalties: Penalties, theta: float, span: slice
+) -> Block:
+    """Return a block at the closed-form solution for quadratic noise `||X - D Z||^2 / (2 theta)`.
+
+    Its coefficients are `J = (1 - theta/d)_+ x / s` and its multiplier is `Y = (X - D J) / theta`.
+    """
+    red = problem.reduction
+    xp = namespace(red.x)
+    field = make_field(problem, lam, span)
+    d = xp.asarray(problem.curvature, dtype=red.s.dtype, device=red.s.device)
+    rest = xp.where(d > theta, theta / xp.where(d > theta, d, xp.ones_like(d)), xp.ones_like(d))
+    x = red.x[:, :, span]
+    explained = (1 - rest)[..., None] * x
+    if red.kind == "identity":
+        if isinstance(field, Original):
+            T = problem.transform.inverse(red.U @ explained, axis=0)
+            return Decompose(field, penalties, T - field.ball(field.residual(T) / theta) * theta)
+        return Decompose(field, penalties, explained - rest[..., None] * x)
+    positive = red.s > 0
+    inverse = xp.where(positive, 1 / xp.where(positive, red.s, xp.ones_like(red.s)), 0 * red.s)
+    J = explained * inverse[..., None]
+    if isinstance(field, Original):
+        T = field.push(explained)
+        return RepresentOriginal(field, penalties, J, field.ball(field.residual(T) / theta))
+    return represent(problem, field, penalties, J, (rest / theta)[..., None] * x)
+
+
+def represent(
+    problem: Problem, field: Reduced, penalties: Penalties, J: Array, Y: Array
+) -> RepresentReduced:
+    """Return the block for noise in coordinates: the fast one for NumPy."""
+    if isinstance(J, np.ndarray):
+        K, r, n2 = problem.reduction.shape
+        return RepresentFast(field, penalties, J, Y, K * r * n2)
+    return RepresentReduced(field, penalties, J, Y)
+
+
+def load_block(
+    problem: Problem, lam: float, penalties: Penalties, arrays: tuple[Array, ...], span: slice
+) -> Block:
+    """Return a block that continues from the state of an earlier solution."""
+    field = make_field(problem, lam, span)
+    parts = tuple(_own(A[..., span]) for A in arrays)
+    if problem.reduction.kind == "identity":
+        return Decompose(field, penalties, *parts)
+    if isinstance(field, Original):
+        return RepresentOriginal(field, penalties, *parts)
+    return represent(problem, field, penalties, *parts)
+
+
+def _own(A: Array) -> Array:
+    """Return a contiguous copy, so that a block may write to it."""
+    return (
+        np.array(A, order="C") if isinstance(A, np.ndarray) else namespace(A).asarray(A, copy=True)
+    )
+
+
+def outcome(
+    driver: Driver,
+    penalties: Penalties,
+    certificate: Certificate,
+    n_iter: int,
+    history: list[Check],
+    reason: StopReason,
+) -> Outcome:
+    """Gather what the blocks hold at the end of a run."""
+    engine = driver.engine
+    core = driver.join(engine.each("take_best"))
+    noise = driver.join(engine.each("noise"))
+    arrays = tuple(driver.join(list(parts)) for parts in zip(*engine.each("state"), strict=True))
+    state = State(arrays, penalties)
+    return Outcome(core, noise, certificate, n_iter, tuple(history), reason, state)

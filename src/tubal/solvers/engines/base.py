@@ -1,0 +1,54 @@
+"""The interface of an engine, and the simplest one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+
+class Engine(ABC):
+    """Runs methods of blocks. Used as a context: blocks live between enter and exit."""
+
+    max_block_bytes: int | None = None
+    """Largest size of one array of a block; None puts all samples into one block."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+    @abstractmethod
+    def place(self, makers: Sequence[Callable[[], Any]]) -> None:
+        """Make one block with each of these functions, where it shall live."""
+
+    @abstractmethod
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every block; return the results in the order of the blocks."""
+
+    @abstractmethod
+    def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
+        """Cut `range(n)` into pieces and return the results of the function on them, in order."""
+
+
+class Inline(Engine):
+    """One block, no threads: for arrays whose library is parallel by itself, such as on a GPU."""
+
+    def place(self, makers: Sequence[Callable[[], Any]]) -> None:
+        """Make the blocks."""
+        self._blocks = [maker() for maker in makers]
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every block."""
+        return [getattr(block, method)(*arguments) for block in self._blocks]
+
+    def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
+        """Call the function once."""
+        return [function(slice(0, n))]

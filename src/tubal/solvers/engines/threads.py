@@ -1,0 +1,69 @@
+"""Threads of this machine, BLAS held at one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from tubal._threads import effective_jobs, serial_blas, spans
+from tubal.solvers.engines.base import Engine
+
+
+class Threads(Engine):
+    """A pool of threads over blocks of samples.
+
+    How the samples are cut into blocks depends on their size only and results are summed in the
+    order of the blocks, so the same input gives the same bits for any number of threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads; None or -1: as many as BLAS may have.
+    max_block_bytes : int
+        Size of one array of a block, small enough for the caches of a core.
+    """
+
+    def __init__(self, n_jobs: int | None = None, max_block_bytes: int = 2**21) -> None:
+        self.n_jobs = n_jobs
+        self.max_block_bytes = max_block_bytes
+
+    def __enter__(self) -> Self:
+        self._threads = effective_jobs(self.n_jobs)
+        with ExitStack() as stack:
+            stack.enter_context(serial_blas())
+            self._pool = (
+                stack.enter_context(ThreadPoolExecutor(self._threads))
+                if self._threads > 1
+                else None
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._blocks: list[Any] = []
+        self._stack.close()
+
+    def place(self, makers: Sequence[Callable[[], Any]]) -> None:
+        """Make the blocks."""
+        self._blocks = self._map(lambda maker: maker(), makers)
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every block."""
+        return self._map(lambda block: getattr(block, method)(*arguments), self._blocks)
+
+    def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
+        """Spread the pieces of `range(n)` over the threads."""
+        return self._map(function, spans(n, self._threads))
+
+    def _map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        if self._pool is None or len(items) < 2:
+            return [function(item) for item in items]
+        return list(self._pool.map(function, items))

@@ -1,0 +1,120 @@
+"""The elementwise half of a step, in two passes over a block.
+
+The matrix products of an iteration are left to BLAS; what remains are some twenty elementwise
+operations. Compiled by Numba (the extra `fast`) they are two passes over memory, four times faster
+than NumPy's one pass an operation; without it they run slice by slice, so that temporaries stay in the
+cache. Complex arrays are passed as real ones with twice as many columns: every factor is real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+SMALL = 200_000
+"""Blocks with fewer numbers are not worth loading a compiler for."""
+
+CHUNK_BYTES = 2**19
+
+
+def noise_numpy(
+    x: np.ndarray, J: np.ndarray, y: np.ndarray, rho: np.ndarray, w: np.ndarray, g: np.ndarray
+) -> np.ndarray:
+    """Write `g = x - rho J + y`; return the sums of `w g^2` over slices and rows."""
+    sums = np.zeros(x.shape[-1], x.dtype)
+    for k in chunks(x):
+        part = g[k]
+        np.multiply(rho[k], J[k], out=part)
+        np.subtract(x[k], part, out=part)
+        part += y[k]
+        sums += w[k].reshape(-1) @ (part * part).reshape(-1, x.shape[-1])
+    return sums
+
+
+def update_numpy(
+    g: np.ndarray,
+    f: np.ndarray,
+    D: np.ndarray,
+    J: np.ndarray,
+    y: np.ndarray,
+    A: np.ndarray,
+    rho: np.ndarray,
+    tau: np.ndarray,
+    a: float,
+) -> None:
+    """Finish a step: `d = D + tau f g, J += d, y += a (f g - y) - rho d, A = J + y`."""
+    for k in chunks(g):
+        new, step = g[k], D[k]
+        new *= f
+        step += tau[k] * new
+        J[k] += step
+        new -= y[k]
+        new *= a
+        y[k] += new
+        step *= rho[k]
+        y[k] -= step
+        np.add(J[k], y[k], out=A[k])
+
+
+def chunks(A: np.ndarray) -> list[slice]:
+    """Cut the slices of a block into groups that fit the cache of a core."""
+    size = max(1, CHUNK_BYTES // max(1, A[0].nbytes))
+    return [slice(k, k + size) for k in range(0, len(A), size)]
+
+
+@cache
+def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    if find_spec("numba") is None:
+        return None
+    from numba import njit
+
+    # Sums may be taken in any order, but NaN and infinity keep their meaning.
+    options = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc", "nsz"}}
+
+    def noise(x, J, y, rho, w, g, sums):  # type: ignore[no-untyped-def]
+        K, r, b = x.shape
+        for k in range(K):
+            for i in range(r):
+                rho_i, w_i = rho[k, i, 0], w[k, i]
+                for j in range(b):
+                    value = x[k, i, j] - rho_i * J[k, i, j] + y[k, i, j]
+                    g[k, i, j] = value
+                    sums[j] += w_i * value * value
+
+    def update(g, f, D, J, y, A, rho, tau, a):  # type: ignore[no-untyped-def]
+        K, r, b = g.shape
+        for k in range(K):
+            for i in range(r):
+                rho_i, tau_i = rho[k, i, 0], tau[k, i, 0]
+                for j in range(b):
+                    new, old = f[j] * g[k, i, j], y[k, i, j]
+                    d = D[k, i, j] + tau_i * new
+                    J_new = J[k, i, j] + d
+                    y_new = old + a * (new - old) - rho_i * d
+                    J[k, i, j] = J_new
+                    y[k, i, j] = y_new
+                    A[k, i, j] = J_new + y_new
+
+    return njit(**options)(noise), njit(**options)(update)
+
+
+def passes(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the two passes for problems of this many numbers."""
+    compiled = _compiled() if size >= SMALL else None
+    if compiled is None:
+        return noise_numpy, update_numpy
+    noise, update = compiled
+
+    def noise_pass(x, J, y, rho, w, g):  # type: ignore[no-untyped-def]
+        sums = np.zeros(x.shape[-1], x.dtype)
+        noise(x, J, y, rho, w, g, sums)
+        return sums
+
+    def update_pass(g, f, D, J, y, A, rho, tau, a):  # type: ignore[no-untyped-def]
+        update(g, f, D, J, y, A, rho, tau, g.dtype.type(a))
+
+    return noise_pass, update_pass

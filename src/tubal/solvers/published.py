@@ -1,0 +1,227 @@
+"""Published: the authors' ADMM to the letter, for reproduction.
+
+One penalty beta for both constraints, multiplied by `growth` after every iteration; no relaxation; stop
+when the sup norms of all changes and residuals are at most tol (Algorithms 1 and 2 of the paper).
+The growing penalty freezes the iterate, often far from the optimum: the certificate tells how far.
+
+The iteration is that of `tubal.solvers.blocks` with `b1 = b2 = beta`: for a dictionary the iterates are
+those of Algorithm 1 and, with missing entries, of Algorithm 2 (there H is X on the mask and `D J - Y/beta`
+off it, and E is zero off it). The identity dictionary has the two-block scheme of TRPCA (C. Lu et al.,
+IEEE PAMI 42, 2020) with the same schedule.
+
+Two departures, neither visible in the result: sup norms, which need the original domain, are only
+taken when the cheaper Frobenius norms allow the stop test to hold; and the factors of conjugate slices
+are conjugate, so that coefficients are real there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tubal.input import Array, namespace
+from tubal.problem import Problem
+from tubal.solvers.blocks import (
+    Block,
+    Candidate,
+    Decompose,
+    Penalties,
+    Represent,
+    RepresentOriginal,
+    gram,
+)
+from tubal.solvers.driver import Driver, Outcome, load_block, make_field, outcome, represent
+from tubal.solvers.engines import Engine
+from tubal.solvers.fields import Original
+from tubal.solvers.solution import Certificate, Check, State, StopReason
+
+
+@dataclass(frozen=True)
+class Published:
+    """The schedule of the released code: `beta0 = 1e-4`; the paper prints 1e-5.
+
+    Parameters
+    ----------
+    beta0, growth, beta_max : float
+        First penalty, factor an iteration, largest penalty.
+    """
+
+    beta0: float = 1e-4
+    growth: float = 1.1
+    beta_max: float = 1e8
+    default_tol = 1e-8
+    default_max_iter = 800
+
+    def run(
+        self,
+        problem: Problem,
+        lam: float,
+        engine: Engine,
+        *,
+        tol: float,
+        max_iter: int,
+        state: State | None = None,
+        callback: Callable[[Check], Any] | None = None,
+    ) -> Outcome:
+        """Run the schedule for one `lam`."""
+        begin = time.perf_counter()
+        driver = Driver(problem, lam, engine)
+        penalties = Penalties(self.beta0, self.beta0, 1.0)
+        make = partial(_zero_block, problem, lam, penalties)
+        if state is not None:
+            penalties = Penalties(state.penalties.b1, state.penalties.b1, 1.0)
+            make = partial(load_block, problem, lam, penalties, state.arrays)
+        G = driver.place(lambda span: Follower(make(span), problem))
+        history: list[Check] = []
+        reason, n_iter = StopReason.MAX_ITER, 0
+        while n_iter < max_iter and reason is StopReason.MAX_ITER:
+            spectrum = driver.spectrum(G)
+            F = spectrum.apply(spectrum.above(1 / penalties.b1))
+            beta = min(self.beta_max, self.growth * penalties.b1)
+            step = driver.sum("follow", F, Penalties(beta, beta, 1.0), tol)
+            G, residuals = step.gram, step.residuals
+            n_iter += 1
+            if residuals.max() <= tol:
+                reason = StopReason.RESIDUALS
+            if n_iter % 50 == 0 or n_iter == max_iter or reason is StopReason.RESIDUALS:
+                values = driver.certificate(spectrum, F, 1 / penalties.b1)
+                engine.each("release")
+                pair, seconds = (penalties.b1, penalties.b2), time.perf_counter() - begin
+                numbers = tuple(float(value) for value in residuals)
+                check = Check(n_iter, values.primal, values.dual, numbers, pair, seconds)
+                history.append(check)
+                asked = callback is not None and callback(check) is True
+                if asked and reason is StopReason.MAX_ITER and n_iter < max_iter:
+                    reason = StopReason.CALLBACK
+            penalties = Penalties(beta, beta, 1.0)
+        best = Certificate(history[-1].primal, history[-1].dual)
+        return outcome(driver, penalties, best, n_iter, history, reason)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Gram matrices for the next iteration, and the quantities of the stop test."""
+
+    gram: Array
+    residuals: np.ndarray
+
+    def __add__(self, other: Step) -> Step:
+        return Step(self.gram + other.gram, np.maximum(self.residuals, other.residuals))
+
+
+class Follower:
+    """A block together with the last output, which the stop test compares with."""
+
+    def __init__(self, block: Block, problem: Problem) -> None:
+        self.block, self.problem = block, problem
+        self.Z: Array = 0 * block.A
+        self.E: Array = 0 * block.noise()
+        self._filled: Array | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.block, name)
+
+    def follow(self, F: Array, following: Penalties, tol: float) -> Step:
+        """Do one iteration and change to the next penalty."""
+        Z = F @ self.block.A
+        coefficients, fits = (
+            self._represent(F, Z) if isinstance(self.block, Represent) else self._decompose(F, Z)
+        )
+        residuals = self._sizes(coefficients, fits, tol)
+        return Step(self.block.set_penalties(following), residuals)
+
+    def _represent(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
+        block = self.block
+        J, Y = (_copy(A) for A in block.state())
+        E = block.noise()
+        fits = [E - self.E]
+        if isinstance(block, RepresentOriginal) and block.field.observed is not None:
+            field, beta = block.field, block.penalties.b2
+            H = field.filled(field.X - block.G / beta)  # off the mask: D J - Y / beta
+            fits.append(H if self._filled is None else H - self._filled)
+            self._filled = H
+        block.step(F)
+        new_J, new_Y = block.state()
+        coefficients = [Z - self.Z, new_J - J, Z - new_J]
+        fits.append((new_Y - Y) / block.penalties.b2)
+        self.Z, self.E = Z, E
+        return coefficients, fits
+
+    def _decompose(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
+        block = self.block
+        block.step(F)
+        E = block.noise()
+        field: Any = block.field
+        fits = [E - self.E, field.push(Z) - block.B, field.push(Z - self.Z)]
+        self.Z, self.E = Z, E
+        return [], fits
+
+    def _sizes(self, coefficients: list[Array], fits: list[Array], tol: float) -> np.ndarray:
+        """Return sup norms in the original domain, or lower bounds when one exceeds `tol`."""
+        field = self.block.field
+        in_slices = isinstance(field, Original)
+        bounds = [self._mean_size(A, True) for A in coefficients]
+        bounds += [self._mean_size(A, not in_slices) for A in fits]
+        if max(bounds) > tol:
+            return np.array(bounds)
+        transform, U = self.problem.transform, self.problem.reduction.U
+        tensors = [transform.inverse(A, axis=0) for A in coefficients]
+        tensors += [A if in_slices else transform.inverse(U @ A, axis=0) for A in fits]
+        xp = namespace(tensors[0])
+        return np.array([float(xp.max(xp.abs(A))) for A in tensors])
+
+    def _mean_size(self, A: Array, slices: bool) -> float:
+        """Root mean square entry in the original domain: at most the largest entry."""
+        field = self.block.field
+        xp = namespace(A)
+        square = field.square(A) if slices else float(xp.sum(A * A))
+        rows = self.problem.data.n1 if slices and A is not None else 1
+        rows = max(rows, A.shape[1]) if slices else 1
+        n3 = self.problem.transform.n3
+        entries = rows * A.shape[-1] * n3 if slices else float(np.prod(A.shape))
+        return (square / entries) ** 0.5
+
+    def take_best(self) -> Array:
+        """Return the last output."""
+        return self.Z
+
+    def noise(self) -> Array:
+        """Return the last noise."""
+        return self.E
+
+    def keep(self) -> None:
+        """Do nothing: the output is the last iterate."""
+
+    def candidate(self, F: Array) -> Candidate:
+        """Take the output as primal point and the current multiplier as dual point."""
+        field = self.block.field
+        dual = self.block.candidate(F).dual
+        T = field.push(self.Z * field.s[..., None])
+        Z = self.Z
+        if isinstance(field, Original) and field.noise.name == "exact":
+            T = field.filled(T)
+            Z = field.pull(T)
+        return Candidate(field.misfit(T), dual, gram(Z))
+
+
+def _zero_block(problem: Problem, lam: float, penalties: Penalties, span: slice) -> Block:
+    """Return a block with all variables zero (explained data = data for the identity)."""
+    field = make_field(problem, lam, span)
+    red = problem.reduction
+    if red.kind == "identity":
+        return Decompose(
+            field, penalties, _copy(field.X if isinstance(field, Original) else field.x)
+        )
+    J = 0 * red.x[:, :, span]
+    if isinstance(field, Original):
+        return RepresentOriginal(field, penalties, J, 0 * field.X)
+    return represent(problem, field, penalties, J, 0 * J)
+
+
+def _copy(A: Array) -> Array:
+    return namespace(A).asarray(A, copy=True)

@@ -1,0 +1,154 @@
+"""What a solve returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tubal.algebra import slice_adjoint
+from tubal.input import Array, namespace
+from tubal.transforms import Transform
+
+
+class StopReason(Enum):
+    """Why a solver stopped; the value is a sentence for the user."""
+
+    GAP = "the duality gap is below tol"
+    RESIDUALS = "the residuals of the published stop test are below tol"
+    MAX_ITER = "the iteration limit was reached"
+    CALLBACK = "the callback asked to stop"
+    TRIVIAL = "the data is zero"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver reached what it was asked for."""
+        return self in (StopReason.GAP, StopReason.RESIDUALS, StopReason.TRIVIAL)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A feasible primal value, a feasible dual value, and so: how far from the optimum at most.
+
+    The optimal value lies between `dual` and `primal`.
+    """
+
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """`(primal - dual) / max(1e-12, |primal|)`."""
+        return (self.primal - self.dual) / max(1e-12, abs(self.primal))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the history: the state at a check."""
+
+    n_iter: int
+    primal: float
+    dual: float
+    residuals: tuple[float, ...]
+    penalties: tuple[float, ...]
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap of the best points found so far."""
+        return Certificate(self.primal, self.dual).gap
+
+
+@dataclass(frozen=True)
+class Factored:
+    """The coefficient tensor `Z`, kept as a product of two factors in the transform domain.
+
+    `Z` is p x n2 x n3 in the paper's layout (p = n2 when the data is its own dictionary).
+
+    Attributes
+    ----------
+    left : array of shape (K, p, r) or None
+        None stands for the identity.
+    core : array of shape (K, r, n2)
+    transform : Transform
+    """
+
+    left: Array | None
+    core: Array
+    transform: Transform
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor: p, n2 and the sizes of the tubes."""
+        p = self.core.shape[1] if self.left is None else self.left.shape[1]
+        return (int(p), int(self.core.shape[2]), *(self.transform.sizes or ()))
+
+    def to_array(self) -> Array:
+        """Return Z as an array, p x n2 x n3: the size of the square of the number of samples."""
+        return self.tile(slice(None), slice(None))
+
+    def rows(self, i: Any) -> Array:
+        """Return `Z[i]` for an index, a slice or an array of indices of dictionary samples."""
+        scalar = isinstance(i, (int, np.integer))
+        tile = self.tile([int(i)] if scalar else i, slice(None))
+        return tile[0] if scalar else tile
+
+    def tile(self, i: Any, j: Any) -> Array:
+        """Return `Z[i][:, j]`, the coefficients of samples `j` on dictionary samples `i`."""
+        xp = namespace(self.core)
+        hat = self.slices(i, j)
+        return self.transform.inverse(xp.moveaxis(hat, 0, -1))
+
+    def slices(self, i: Any = slice(None), j: Any = slice(None)) -> Array:
+        """Return the same tile in the transform domain, K x len(i) x len(j)."""
+        core = self.core[:, :, j]
+        return core[:, i] if self.left is None else self.left[:, i] @ core
+
+    def transposed(self) -> Factored:
+        """Return the tensor with its first two axes swapped (for a transposed problem)."""
+        xp = namespace(self.core)
+        if self.left is None:
+            return Factored(None, xp.asarray(self.core.mT, copy=True), self.transform)
+        return Factored(self.core.mT, self.left.mT, self.transform)
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an iteration stands, for warm starts: arrays of all samples, and penalties."""
+
+    arrays: tuple[Array, ...]
+    penalties: Any
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of `tubal.solve`.
+
+    Attributes
+    ----------
+    E : array in the shape of X
+        The noise: exactly zero in samples (entries, for l1) that the dictionary explains, and
+        where nothing was observed.
+    L : array in the shape of X
+        The explained data `D * Z`, also where X was missing.
+    Z : Factored
+        The coefficients, `X = D * Z + E` in the paper's layout.
+    certificate : Certificate
+        Bounds on the optimal value from a feasible pair: Z with `E = X - D * Z`, and a multiplier.
+    n_iter : int
+    history : tuple of Check
+    stop_reason : StopReason
+    lam : float
+    """
+
+    E: Array
+    L: Array
+    Z: Factored
+    certificate: Certificate
+    n_iter: int
+    history: tuple[Check, ...]
+    stop_reason: StopReason
+    lam: float
+    state: State | None = field(repr=False, compare=False, default=None)
