@@ -2,7 +2,7 @@
 
 The modules are the rooms of one flow, and imports go one way along it::
 
-    input -> transforms -> algebra -> reduction -> problem -> solvers
+    input -> transforms -> algebra -> noise -> reduction -> problem -> solvers
           -> outliers -> graph -> spectral -> estimators -> report / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
@@ -15,15 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal import algebra as algebra
+    from tubal import datasets as datasets
     from tubal import input as input
+    from tubal import noise as noise
     from tubal import transforms as transforms
+    from tubal.problem import Lambda as Lambda
+    from tubal.solvers import Certificate as Certificate
+    from tubal.solvers import Certified as Certified
+    from tubal.solvers import Published as Published
+    from tubal.solvers import Solution as Solution
+    from tubal.solvers import StopReason as StopReason
+    from tubal.solvers import path as path
+    from tubal.solvers import solve as solve
 
 __version__ = "0.1.0.dev0"
 
 # Public name -> module that defines it. A module that is public itself is its own home.
 _HOME = {
+    "Certificate": "solvers",
+    "Certified": "solvers",
+    "Lambda": "problem",
+    "Published": "solvers",
+    "Solution": "solvers",
+    "StopReason": "solvers",
     "algebra": "algebra",
+    "datasets": "datasets",
     "input": "input",
+    "noise": "noise",
+    "path": "solvers",
+    "solve": "solvers",
     "transforms": "transforms",
 }
 

@@ -7,7 +7,8 @@ projection by Moreau's identity,
 
     prox_{t g}(V) = V - P(V),    P = projection onto { Y : g°(Y) <= t }.
 
-Reference: N. Parikh, S. Boyd, "Proximal algorithms", Foundations and Trends in Optimization 1 (2014).
+Reference: N. Parikh, S. Boyd, "Proximal algorithms", Foundations and Trends in Optimization 1
+(2014).
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ class Exact(Noise):
 class L21(Noise):
     """Whole samples: `g(E) = sum_j ||E_j||_2`, prox = shrinking each sample towards zero.
 
-    Two generalisations let the same code work in the coordinates of `tubal.reduction`, where samples
-    are stacks of slices that count with weights: `||E_j||^2 = sum weights |E_j|^2 + offset_j^2`. The
-    offset is the norm of a part of sample j that no coefficients can change; the multiplier of this
-    function is then not a projection but `P(G) = G - prox(G)` all the same (`project` with `offset`
-    in the units of G).
+    Two generalisations let the same code work in the coordinates of `tubal.reduction`, where
+    samples are stacks of slices that count with weights: `||E_j||^2 = sum weights |E_j|^2 +
+    offset_j^2`. The offset is the norm of a part of sample j that no coefficients can change; the
+    multiplier of this function is then not a projection but `P(G) = G - prox(G)` all the same
+    (`project` with `offset` in the units of G).
 
     >>> L21().prox(np.array([[3.0, 0.3], [4.0, 0.4]]), 1.0)
     array([[2.4, 0. ],

@@ -3,8 +3,8 @@
     min_Z  ||Z||_*  +  lam g( mask( X - D * Z ) )
 
 A method of the literature is a choice of dictionary D, noise g, transform and mask (the table in
-`docs/architecture.md`). A `Problem` holds that choice, the data in coordinates, and what can be said
-about `lam` before solving.
+`docs/architecture.md`). A `Problem` holds that choice, the data in coordinates, and what can be
+said about `lam` before solving.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Lambda:
     @classmethod
     def paper(cls, alpha: float) -> Lambda:
         """`alpha / (sqrt(log max(n1, n2)) ||X||)`, the paper's choice (its Theorem 2)."""
-        return cls("paper", _positive("alpha", alpha), _paper)
+        return cls("paper", positive("alpha", alpha), _paper)
 
     @classmethod
     def relative(cls, t: float) -> Lambda:
@@ -194,7 +194,7 @@ class Lambda:
         theta gives the closed-form shrinkage `(1 - theta/s^2)_+` an average nuclear norm of `rank`;
         with its typical sample residual e, `lam = e / theta`.
         """
-        return cls("effective_rank", _positive("rank", rank), _effective_rank)
+        return cls("effective_rank", positive("rank", rank), _effective_rank)
 
     def of(self, problem: Problem) -> float:
         """Return the number for this problem."""
@@ -227,7 +227,7 @@ def _effective_rank(problem: Problem, rank: float) -> float:
 
 def resolve_lam(lam: Any, problem: Problem) -> float:
     """Turn what a user may pass as `lam` into a positive number."""
-    value = lam.of(problem) if isinstance(lam, Lambda) else _positive("lam", lam)
+    value = lam.of(problem) if isinstance(lam, Lambda) else positive("lam", lam)
     if not (np.isfinite(value) and value > 0):
         msg = f"{lam!r} gives lam = {value!r} for this data; pass a positive number"
         raise ValueError(msg)
@@ -264,7 +264,8 @@ def _finite(name: str, value: Any) -> float:
     return number
 
 
-def _positive(name: str, value: Any) -> float:
+def positive(name: str, value: Any) -> float:
+    """Return a positive number, or raise a ValueError that names it."""
     number = _finite(name, value)
     if number <= 0:
         msg = f"{name} must be positive, got {value!r}"

@@ -1,10 +1,10 @@
 """Coordinates in which the dictionary is diagonal.
 
-Per slice `D_k = U_k S_k V_k^H` (skinny SVD). With `Z = V Z'` the program only sees `D Z = U S Z'`, so
-the unknown is `Z'` (r x n2) and the dictionary is the diagonal `S`. Frobenius norms are the same in
-the coordinates of U, so for whole-sample noise on complete data the loop needs neither U, nor the
-transform, nor any array of size n1: the data is `x = U^H X`. What X holds outside the range of the
-dictionary can not be explained; its norm, sample by sample, is the `offset`.
+Per slice `D_k = U_k S_k V_k^H` (skinny SVD). With `Z = V Z'` the program only sees `D Z = U S Z'`,
+so the unknown is `Z'` (r x n2) and the dictionary is the diagonal `S`. Frobenius norms are the same
+in the coordinates of U, so for whole-sample noise on complete data the loop needs neither U, nor
+the transform, nor any array of size n1: the data is `x = U^H X`. What X holds outside the range of
+the dictionary can not be explained; its norm, sample by sample, is the `offset`.
 
 Slices of lower rank than the largest keep rows of zeros: they stay zero in every iteration.
 """
@@ -125,8 +125,8 @@ def samples_first(values: Array) -> Array:
 def skinny_svd(transform: Transform, X: Array) -> tuple[Array, Array, Array]:
     """SVD of every slice, cut at the largest numerical rank; singular values below count as zero.
 
-    The rank rule is that of `tubal.algebra`: `max(n1, n2, K) * eps` times the largest singular value
-    of all slices.
+    The rank rule is that of `tubal.algebra`: `max(n1, n2, K) * eps` times the largest singular
+    value of all slices.
     """
     U, s, Vh = slice_svd(transform, X)
     xp = namespace(s)
@@ -135,7 +135,7 @@ def skinny_svd(transform: Transform, X: Array) -> tuple[Array, Array, Array]:
     kept = kept[:, :r]
     U = xp.where(kept[:, None, :], U[:, :, :r], xp.zeros_like(U[:1, :1, :1]))
     s = xp.where(kept, s[:, :r], xp.zeros_like(s[:1, :1]))
-    Vh = xp.where(kept[:, :, None], Vh[:, :r], xp.zeros_like(Vh[:1, :1, :1]))
+    Vh = xp.where(kept[:, :, None], Vh[:, :r, :], xp.zeros_like(Vh[:1, :1, :1]))
     return U, s, Vh
 
 

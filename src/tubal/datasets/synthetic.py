@@ -72,7 +72,7 @@ def make_tensor_subspaces(
     --------
     >>> data = make_tensor_subspaces(10, 4, 2, 1, 8, outliers=0.25, random_state=0)
     >>> data.X.shape, int(data.outliers.sum())
-    ((16, 10, 4), 2)
+    ((16, 10, 4), 4)
     """
     sizes = {"n1": n1, "n3": n3, "n_subspaces": n_subspaces, "rank": rank}
     sizes["samples_per_subspace"] = samples_per_subspace

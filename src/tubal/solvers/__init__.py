@@ -2,9 +2,9 @@
 
 from tubal.solvers.certified import Certified
 from tubal.solvers.engines import Engine, Inline, Threads
+from tubal.solvers.entry import path, solve
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, StopReason
-from tubal.solvers.solve import path, solve
 
 __all__ = [
     "Certificate",

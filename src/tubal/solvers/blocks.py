@@ -4,23 +4,23 @@ Samples couple only through the Gram matrices of the singular value thresholding
 a sample. So the whole iteration is a method of a block: it receives the operators that the driver
 made from the sum of all Grams and returns its part of the next ones.
 
-`Represent` solves `min ||Z||_* + lam g(X - D Z)` for a dictionary that is diagonal in the coordinates
-of `tubal.reduction`, by over-relaxed ADMM on `Z = J, B = D J` (B is the explained data). With the
-multiplier Y of the second constraint that of the first is `-D^H Y` after every J-step, and with
-`y = D^H Y / b1`, `rho = b2 S^2 / b1` the updates collapse to
+`Represent` solves `min ||Z||_* + lam g(X - D Z)` for a dictionary that is diagonal in the
+coordinates of `tubal.reduction`, by over-relaxed ADMM on `Z = J, B = D J` (B is the explained
+data). With the multiplier Y of the second constraint that of the first is `-D^H Y` after every
+J-step, and with `y = D^H Y / b1`, `rho = b2 S^2 / b1` the updates collapse to
 
-    Yn = P(b2 (X - D J) + Y)                    in the ball of the dual noise norm, zero off the mask
+    Yn = P(b2 (X - D J) + Y)
     dJ = a / (1 + rho) ( (F - I)(J + y) + yn )
     J += dJ,   Y += a (Yn - Y) - b2 D dJ
 
-where `F (J + y)` is the singular value thresholding of `J + y` at 1/b1 and `a` the relaxation.
+where P projects onto the ball of the dual noise norm (and to zero off the mask), `F (J + y)` is the singular value thresholding of `J + y` at 1/b1 and `a` the relaxation.
 
 `Decompose` is the identity dictionary, where the split Z = J is not needed: Douglas-Rachford,
 
     B = u + P(b (X - u)) / b,   Z = SVT_{1/b}(2 B - u),   u += a (Z - B).
 
-Reference: J. Eckstein, D. Bertsekas, "On the Douglas-Rachford splitting method and the proximal point
-algorithm for maximal monotone operators", Mathematical Programming 55 (1992).
+Reference: J. Eckstein, D. Bertsekas, "On the Douglas-Rachford splitting method and the proximal
+point algorithm for maximal monotone operators", Mathematical Programming 55 (1992).
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Block(ABC):
     A: Array
     Z: Array | None = None
     best: Array | None = None
+    _dual: Array = None
+    _pulled: Array = None
 
     def gram(self) -> Array:
         """Return the Gram matrices of the input of the thresholding (lower triangles)."""
@@ -390,6 +392,10 @@ class RepresentOriginal(Represent):
 class Decompose(Block):
     """Douglas-Rachford for the identity dictionary, in either field."""
 
+    u: Array
+    B: Array
+    q: Array
+
     def __init__(self, field: Reduced | Original, penalties: Penalties, u: Array) -> None:
         self.field, self.penalties = field, penalties
         self.load((u,))
@@ -445,8 +451,10 @@ class Decompose(Block):
         return Candidate(field.misfit(T), dual, primal)
 
     def noise(self) -> Array:
-        """Return `E = X - B` on the mask."""
-        return self.field.residual(self.B)
+        """Return `E = X - B`, exactly zero where the multiplier is inside its ball."""
+        b = self.penalties.b1
+        G = self.field.residual(self.u) * b
+        return (G - self.field.multiplier(G, b)) / b
 
     def state(self) -> tuple[Array, ...]:
         """Return u."""

@@ -6,8 +6,8 @@ start       at the closed-form solution for quadratic noise of level theta, with
             `b2 = 1/theta`. theta is the larger of two estimates, from lam and from the spectrum.
 penalties   change only at a few iterations, and only when primal and dual residuals are badly out
             of balance.
-Anderson    extrapolation of every tenth iterate, with a safeguard, where the noise step lives in the
-            original domain; whole-sample noise on complete data does not need it.
+Anderson    extrapolation of every tenth iterate, with a safeguard, where the noise step lives in
+            the original domain; whole-sample noise on complete data does not need it.
 stop        the relative duality gap of the best primal and the best dual point found.
 """
 
@@ -29,7 +29,9 @@ from tubal.solvers.driver import Driver, Outcome, load_block, outcome, start_blo
 from tubal.solvers.engines import Engine
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 
-REBALANCE = frozenset({20, 30, 40, 50, 60, 70, 80, 90, 100, 150, 200, 300, 450, 700, 1000})
+REBALANCE = frozenset(
+    {20, 30, 40, 50, 60, 70, 80, 90, 100, 130, 160, 200, 250, 300, 370, 450, 550, 700, 850, 1000}
+)
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,8 @@ class Certified:
 class Anderson:
     """Type-II Anderson extrapolation of every tenth iterate, on all blocks at once.
 
-    Reference: A. Zhang, B. O'Donoghue, S. Boyd, "Globally convergent type-I Anderson acceleration for
-    nonsmooth fixed-point iterations", SIAM J. Optim. 30 (2020), for safeguards of this kind.
+    Reference: A. Zhang, B. O'Donoghue, S. Boyd, "Globally convergent type-I Anderson acceleration
+    for nonsmooth fixed-point iterations", SIAM J. Optim. 30 (2020), for safeguards of this kind.
     """
 
     period = 10
@@ -183,14 +185,16 @@ def _rebalance(
     squares = np.maximum(driver.sum("measure", F), 1e-300)
     primal = np.sqrt(squares[:, 0] / squares[:, 1])
     dual = np.sqrt(squares[:, 2] / squares[:, 3])
-    factors = [_balance_factor(q) for q in primal / dual]
+    band = (1 / 30, 3.0) if driver.problem.in_coordinates else (1 / 60, 0.25)
+    factors = [_balance_factor(q, *band) for q in primal / dual]
     new = Penalties(penalties.b1 * factors[0], penalties.b2 * factors[-1], penalties.relax)
     return new, (*map(float, primal), *map(float, dual)), any(f != 1 for f in factors)
 
 
-def _balance_factor(q: float) -> float:
-    if q > 3:
-        return min(2.0, sqrt(q))
-    if q < 1 / 30:
-        return max(0.5, sqrt(30 * q))
+def _balance_factor(q: float, low: float, high: float) -> float:
+    """Return by what to multiply a penalty whose relative residuals have the ratio q."""
+    if q > high:
+        return min(2.0, max(1.2, sqrt(1.5 * q / high)))
+    if q < low:
+        return max(0.5, sqrt(q / low))
     return 1.0

@@ -86,7 +86,7 @@ class Driver:
         self.omega = problem.reduction.omega
         self.spans = block_spans(problem, engine)
 
-    def place(self, make: Callable[[slice], Block]) -> Array:
+    def place(self, make: Callable[[slice], Any]) -> Array:
         """Make the blocks; return the sum of their Gram matrices."""
         self.engine.place([partial(make, span) for span in self.spans])
         return self.sum("gram")
@@ -98,7 +98,7 @@ class Driver:
     def spectrum(self, G: Array) -> Spectrum:
         """Decompose Gram matrices (lower triangles), slices spread over the engine."""
         xp = namespace(G)
-        parts = self.engine.over(lambda k: tuple(xp.linalg.eigh(G[k])), G.shape[0])
+        parts = self.engine.over(lambda k: tuple(xp.linalg.eigh(G[k, ...])), G.shape[0])
         values = xp.concat([part[0] for part in parts])
         vectors = xp.concat([part[1] for part in parts])
         return Spectrum(xp.sqrt(xp.clip(values, 0.0, None)), vectors)
@@ -124,8 +124,9 @@ class Driver:
     def _dual(self, gram: Array) -> float:
         """Make the multiplier feasible and return the best dual value on the way.
 
-        Clip the spectrum of `D^H Y` at 1, return to mask and ball, and divide by what is left of the
-        violation: slice by slice where the ball allows it (smaller slices stay in it), else all.
+        Clip the spectrum of `D^H Y` at 1, return to mask and ball, and divide by what is left of
+        the violation: slice by slice where the ball allows it (smaller slices stay in it), else
+        all.
         """
         xp = namespace(gram)
         best = -np.inf
@@ -165,9 +166,9 @@ def make_field(problem: Problem, lam: float, span: slice) -> Reduced | Original:
         offset = None if red.offset is None else red.offset[span]
         s = red.s
         return Reduced(s, red.omega, lam, red.x[:, :, span], offset)
-    X = _own(tubes_first(problem.data.values[span]))
+    X = _own(tubes_first(problem.data.values[span, ...]))
     observed = problem.data.observed
-    observed = None if observed is None else _own(tubes_first(observed[span]))
+    observed = None if observed is None else _own(tubes_first(observed[span, ...]))
     if red.kind == "identity":
         s = xp.ones((red.shape[0], X.shape[-2]), dtype=red.s.dtype, device=red.s.device)
         return Original(s, red.omega, lam, X, observed, None, problem.transform, problem.noise)

@@ -1,9 +1,9 @@
 """Where the noise lives: the two domains in which a block takes its noise step.
 
-For whole-sample noise on complete data norms are the same in the coordinates of `tubal.reduction`, so
-nothing of size n1 and no transform is needed (`Reduced`). Entry-wise noise and missing entries need
-the tensor itself (`Original`): coordinates are pushed there and multipliers pulled back. In both
-the samples are the last axis.
+For whole-sample noise on complete data norms are the same in the coordinates of `tubal.reduction`,
+so nothing of size n1 and no transform is needed (`Reduced`). Entry-wise noise and missing entries
+need the tensor itself (`Original`): coordinates are pushed there and multipliers pulled back. In
+both the samples are the last axis.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The matrix products of an iteration are left to BLAS; what remains are some twenty elementwise
 operations. Compiled by Numba (the extra `fast`) they are two passes over memory, four times faster
-than NumPy's one pass an operation; without it they run slice by slice, so that temporaries stay in the
-cache. Complex arrays are passed as real ones with twice as many columns: every factor is real.
+than NumPy's one pass an operation; without it they run slice by slice, so that temporaries stay in
+the cache. Complex arrays are passed as real ones with twice as many columns: every factor is real.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
     from numba import njit
 
     # Sums may be taken in any order, but NaN and infinity keep their meaning.
-    options = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc", "nsz"}}
+    compile_ = njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 
     def noise(x, J, y, rho, w, g, sums):  # type: ignore[no-untyped-def]
         K, r, b = x.shape
@@ -99,7 +99,7 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
                     y[k, i, j] = y_new
                     A[k, i, j] = J_new + y_new
 
-    return njit(**options)(noise), njit(**options)(update)
+    return compile_(noise), compile_(update)
 
 
 def passes(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -1,17 +1,18 @@
 """Published: the authors' ADMM to the letter, for reproduction.
 
-One penalty beta for both constraints, multiplied by `growth` after every iteration; no relaxation; stop
-when the sup norms of all changes and residuals are at most tol (Algorithms 1 and 2 of the paper).
-The growing penalty freezes the iterate, often far from the optimum: the certificate tells how far.
+One penalty beta for both constraints, multiplied by `growth` after every iteration; no relaxation;
+stop when the sup norms of all changes and residuals are at most tol (Algorithms 1 and 2 of the
+paper). The growing penalty freezes the iterate, often far from the optimum: the certificate tells
+how far.
 
-The iteration is that of `tubal.solvers.blocks` with `b1 = b2 = beta`: for a dictionary the iterates are
-those of Algorithm 1 and, with missing entries, of Algorithm 2 (there H is X on the mask and `D J - Y/beta`
-off it, and E is zero off it). The identity dictionary has the two-block scheme of TRPCA (C. Lu et al.,
-IEEE PAMI 42, 2020) with the same schedule.
+The iteration is that of `tubal.solvers.blocks` with `b1 = b2 = beta`: for a dictionary the iterates
+are those of Algorithm 1 and, with missing entries, of Algorithm 2 (there H is X on the mask and `D
+J - Y/beta` off it, and E is zero off it). The identity dictionary has the two-block scheme of TRPCA
+(C. Lu et al., IEEE PAMI 42, 2020) with the same schedule.
 
 Two departures, neither visible in the result: sup norms, which need the original domain, are only
-taken when the cheaper Frobenius norms allow the stop test to hold; and the factors of conjugate slices
-are conjugate, so that coefficients are real there.
+taken when the cheaper Frobenius norms allow the stop test to hold; and the factors of conjugate
+slices are conjugate, so that coefficients are real there.
 """
 
 from __future__ import annotations
@@ -153,10 +154,9 @@ class Follower:
         return coefficients, fits
 
     def _decompose(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
-        block = self.block
+        block: Any = self.block
         block.step(F)
-        E = block.noise()
-        field: Any = block.field
+        E, field = block.noise(), block.field
         fits = [E - self.E, field.push(Z) - block.B, field.push(Z - self.Z)]
         self.Z, self.E = Z, E
         return [], fits
@@ -164,27 +164,25 @@ class Follower:
     def _sizes(self, coefficients: list[Array], fits: list[Array], tol: float) -> np.ndarray:
         """Return sup norms in the original domain, or lower bounds when one exceeds `tol`."""
         field = self.block.field
-        in_slices = isinstance(field, Original)
+        original = isinstance(field, Original)
         bounds = [self._mean_size(A, True) for A in coefficients]
-        bounds += [self._mean_size(A, not in_slices) for A in fits]
+        bounds += [self._mean_size(A, not original) for A in fits]
         if max(bounds) > tol:
             return np.array(bounds)
         transform, U = self.problem.transform, self.problem.reduction.U
         tensors = [transform.inverse(A, axis=0) for A in coefficients]
-        tensors += [A if in_slices else transform.inverse(U @ A, axis=0) for A in fits]
+        tensors += [A if original else transform.inverse(U @ A, axis=0) for A in fits]
         xp = namespace(tensors[0])
         return np.array([float(xp.max(xp.abs(A))) for A in tensors])
 
     def _mean_size(self, A: Array, slices: bool) -> float:
         """Root mean square entry in the original domain: at most the largest entry."""
-        field = self.block.field
-        xp = namespace(A)
-        square = field.square(A) if slices else float(xp.sum(A * A))
-        rows = self.problem.data.n1 if slices and A is not None else 1
-        rows = max(rows, A.shape[1]) if slices else 1
-        n3 = self.problem.transform.n3
-        entries = rows * A.shape[-1] * n3 if slices else float(np.prod(A.shape))
-        return (square / entries) ** 0.5
+        if not slices:
+            return float(namespace(A).sum(A * A) / np.prod(A.shape)) ** 0.5
+        # Coordinates may stand for tensors with n1 rows; counting those keeps it a lower bound.
+        rows = max(self.problem.data.n1, A.shape[1])
+        entries = rows * A.shape[-1] * self.problem.transform.n3
+        return (self.block.field.square(A) / entries) ** 0.5
 
     def take_best(self) -> Array:
         """Return the last output."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tubal.algebra import slice_adjoint
 from tubal.input import Array, namespace
 from tubal.transforms import Transform
 
@@ -104,7 +103,7 @@ class Factored:
     def slices(self, i: Any = slice(None), j: Any = slice(None)) -> Array:
         """Return the same tile in the transform domain, K x len(i) x len(j)."""
         core = self.core[:, :, j]
-        return core[:, i] if self.left is None else self.left[:, i] @ core
+        return core[:, i, :] if self.left is None else self.left[:, i, :] @ core
 
     def transposed(self) -> Factored:
         """Return the tensor with its first two axes swapped (for a transposed problem)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +13,18 @@ from tubal import noise as noises
 from tubal import transforms
 from tubal._threads import effective_jobs
 from tubal.input import Array, Samples, namespace, read
-from tubal.problem import Lambda, Problem, resolve_lam
-from tubal.reduction import reduce, samples_first
+from tubal.problem import Lambda, Problem, positive, resolve_lam
+from tubal.reduction import reduce, samples_first, slices
 from tubal.solvers.certified import Certified
 from tubal.solvers.driver import Outcome
 from tubal.solvers.engines import Engine, Inline, Threads
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, State, StopReason
 
-SOLVERS = {"certified": Certified, "published": Published}
+SOLVERS: dict[str, type[Certified] | type[Published]] = {
+    "certified": Certified,
+    "published": Published,
+}
 
 
 def solve(
@@ -198,7 +200,7 @@ class _Runner:
         solver: Any,
         tol: float | None,
         max_iter: int | None,
-        callback: Callable[[Check], Any] | None,
+        callback: Any,
         n_jobs: int | None,
         engine: Engine | None,
     ) -> None:
@@ -271,8 +273,6 @@ def _lift(problem: Problem, coordinates: Array, U: Array | None) -> Array:
 
 def _outside(problem: Problem) -> Array:
     """Return the part of the data outside the range of the dictionary, tubes first."""
-    from tubal.reduction import slices
-
     X = slices(problem.transform, problem.data.values)
     return problem.transform.inverse(X - problem.reduction.U @ problem.reduction.x, axis=0)
 
@@ -349,14 +349,12 @@ def _check_tol(tol: Any, problem: Problem) -> float:
     xp = namespace(problem.data.values)
     dtype = problem.data.values.dtype
     reachable = 1e-5 if dtype == xp.float32 else 1e-11
-    if isinstance(tol, (bool, str)) or not np.isscalar(tol) or not tol > 0:
-        msg = f"tol must be a positive number, got {tol!r}"
-        raise ValueError(msg)
-    if tol < reachable:
+    number = positive("tol", tol)
+    if number < reachable:
         remedy = "pass dtype='float64'" if dtype == xp.float32 else f"use tol >= {reachable:g}"
         msg = f"tol = {tol!r} is below what {dtype} can reach ({reachable:g}): {remedy}"
         raise ValueError(msg)
-    return float(tol)
+    return number
 
 
 def _check_max_iter(max_iter: Any) -> int:
@@ -366,7 +364,7 @@ def _check_max_iter(max_iter: Any) -> int:
     return int(max_iter)
 
 
-def _check_warm(warm_start: Solution | None, prepared: Prepared) -> State | None:
+def _check_warm(warm_start: Any, prepared: Prepared) -> State | None:
     if warm_start is None:
         return None
     if not isinstance(warm_start, Solution):

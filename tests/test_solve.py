@@ -1,0 +1,578 @@
+"""`tubal.solve` against the authors' code, CVXPY, the naive transcription and its own certificate."""
+
+import itertools
+import threading
+import warnings
+
+import array_api_strict as strict
+import naive
+import numpy as np
+import oracles
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import tubal
+from tubal import Lambda, StopReason, solve
+from tubal.algebra import tprod, transpose, tsvd
+from tubal.datasets import make_tensor_subspaces
+from tubal.input import from_paper, to_paper
+from tubal.solvers import Certified, Inline, Published, Threads, kernels
+from tubal.transforms import RandomOrthogonal, resolve
+
+# The rows of the table of methods: dictionary, noise, needs missing entries.
+ROWS = {
+    "OR-TLRR": {"dictionary": "data", "noise": "l21"},
+    "TLRR": {"dictionary": "data", "noise": "l1"},
+    "OR-TPCA": {"dictionary": "identity", "noise": "l21"},
+    "TRPCA": {"dictionary": "identity", "noise": "l1"},
+    "TNN": {"dictionary": "identity", "noise": "exact"},
+    "OR-TLRR, array": {"dictionary": "array", "noise": "l21"},
+    "TLRR, array": {"dictionary": "array", "noise": "l1"},
+}
+MATRICES = {"dft": naive.dft_matrix, "dct": naive.dct_matrix}
+
+
+def transform_pair(name, n3):
+    """Return a transform for `solve` and its matrix for the oracles."""
+    if name == "rom":
+        L = naive.random_orthogonal(n3, 7)
+        return L, L
+    return name, MATRICES[name](n3)
+
+
+def instance(row, *, shape=(6, 4, 3), missing=0.0, seed=0, rank=None):
+    """Return samples-first data with a planted low-rank part and some gross errors."""
+    rng = np.random.default_rng(seed)
+    n2, n1, n3 = shape
+    rank = max(1, min(n1, n2) // 2) if rank is None else rank
+    X = from_paper(
+        tprod(rng.standard_normal((n1, rank, n3)), rng.standard_normal((rank, n2, n3)))
+    ).copy()
+    X[0] += 2 * rng.standard_normal((n1, n3))
+    X[1, 0, 0] += 5
+    if missing:
+        X[rng.random(X.shape) < missing] = np.nan
+        X[:, 0, 0] = np.nan_to_num(X[:, 0, 0], nan=1.0)
+    options = dict(ROWS[row])
+    if options["dictionary"] == "array":
+        options["dictionary"] = rng.standard_normal((3, n1, n3))
+    return X, options
+
+
+def paper_problem(X, options):
+    """Return data, mask and dictionary in the paper's layout, as the oracles want them."""
+    observed = None if not np.isnan(X).any() else to_paper(~np.isnan(X))
+    A = to_paper(np.nan_to_num(X))
+    D = options["dictionary"]
+    D = A if isinstance(D, str) and D == "data" else D
+    return A, observed, D if isinstance(D, str) or D is A else to_paper(D)
+
+
+# ---- the authors' code --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", "_missing"])
+@pytest.mark.parametrize(
+    ("name", "as_matrix"), [("dft_even", False), ("dct", False), ("dct", True)]
+)
+def test_published_equals_the_authors_code(golden, name, as_matrix, suffix):
+    data = golden(name)
+    transform = data["transform_matrix"] if as_matrix else name[:3]
+    X = from_paper(data["X" + suffix])
+    sol = solve(X, lam=float(data["lam" + suffix]), transform=transform, solver="published")
+    assert sol.stop_reason is StopReason.RESIDUALS
+    np.testing.assert_allclose(to_paper(sol.E), data["E" + suffix], atol=1e-9)
+    np.testing.assert_allclose(sol.Z.to_array(), data["Z" + suffix], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dft_even", "dct"])
+@pytest.mark.parametrize("suffix", ["", "_missing"])
+def test_certified_is_at_least_as_good_as_published_on_the_golden_problems(golden, name, suffix):
+    data = golden(name)
+    X, lam = from_paper(data["X" + suffix]), float(data["lam" + suffix])
+    certified = solve(X, lam=lam, transform=name[:3], tol=1e-6)
+    published = solve(X, lam=lam, transform=name[:3], solver="published")
+    assert certified.certificate.gap <= 1e-6
+    assert certified.certificate.primal <= published.certificate.primal * (1 + 1e-6)
+    assert certified.certificate.dual >= published.certificate.dual * (1 - 1e-6)
+    assert certified.n_iter < published.n_iter
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("name", ["dft", "dct", "rom"])
+def test_published_equals_the_transcription(name, missing):
+    X, options = instance("OR-TLRR", shape=(9, 5, 4), missing=missing)
+    transform, L = transform_pair(name, 4)
+    A, observed, _ = paper_problem(X, options)
+    sol = solve(X, lam=0.2, transform=transform, solver=Published(beta0=1e-2), tol=1e-6)
+    if missing:
+        slow = naive.ortlrr_algorithm2(A, observed, L, 0.2, beta0=1e-2, tol=1e-6)
+    else:
+        slow = naive.ortlrr_algorithm1(A, L, 0.2, beta0=1e-2, tol=1e-6)
+    assert abs(sol.n_iter - slow["n_iter"]) <= 3
+    np.testing.assert_allclose(to_paper(sol.E), slow["E"], atol=1e-5)
+    np.testing.assert_allclose(sol.Z.to_array(), slow["Z"], atol=1e-5)
+
+
+# ---- the certificate ----------------------------------------------------------------------------
+
+
+def check_certificate(X, sol, options, L, lam, tol):
+    """The reported primal value is that of the returned Z, and the dual one is a bound."""
+    A, observed, D = paper_problem(X, options)
+    primal = sol.certificate.primal
+    Z = sol.Z.to_array()
+    value = oracles.objective(A, D, Z, options["noise"], L, lam, observed)
+    if options["noise"] == "exact":
+        value = naive.nuclear_norm(Z, L)
+        np.testing.assert_allclose(Z[observed], A[observed], atol=1e-9)
+    np.testing.assert_allclose(primal, value, rtol=1e-8)
+    assert -1e-12 <= sol.certificate.gap <= tol
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.25])
+@pytest.mark.parametrize("name", ["dft", "dct", "rom"])
+@pytest.mark.parametrize("row", ROWS)
+def test_optimal_value_is_that_of_cvxpy(row, name, missing):
+    if row == "TNN" and not missing:
+        pytest.skip("completion needs missing entries")
+    X, options = instance(row, missing=missing)
+    transform, L = transform_pair(name, 3)
+    lam = None if row == "TNN" else (0.25 if options["noise"] == "l21" else 0.1)
+    A, observed, D = paper_problem(X, options)
+    truth, _ = oracles.optimal_value(A, D, options["noise"], L, lam, observed)
+    sol = solve(X, lam=lam, transform=transform, tol=1e-8, max_iter=20_000, **options)
+    check_certificate(X, sol, options, L, lam, 1e-8)
+    np.testing.assert_allclose(sol.certificate.primal, truth, rtol=1e-6)
+    np.testing.assert_allclose(sol.certificate.dual, truth, rtol=1e-6)
+
+
+SHAPES = {
+    "tall": (8, 20, 4),
+    "wide": (40, 6, 5),
+    "matrix": (30, 8, 1),
+    "two tubes": (12, 5, 2),
+    "odd": (15, 6, 7),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("row", ROWS)
+def test_gap_is_closed_for_every_row_and_shape(row, shape):
+    for missing in (0.0, 0.15):
+        if row == "TNN" and not missing:
+            continue
+        X, options = instance(row, shape=SHAPES[shape], missing=missing, seed=3)
+        L = naive.dft_matrix(X.shape[2])
+        lam = 1.0 if row == "TNN" else Lambda.relative(0.5)
+        sol = solve(X, lam=lam, **options)
+        assert sol.stop_reason is StopReason.GAP
+        check_certificate(X, sol, options, L, sol.lam, 1e-4)
+
+
+@pytest.mark.parametrize("row", ["OR-TLRR", "OR-TPCA", "TRPCA", "TNN"])
+@pytest.mark.parametrize("name", ["dft", "dct", "rom"])
+def test_small_gaps_are_reachable(row, name):
+    X, options = instance(row, shape=(40, 12, 6), missing=0.1, seed=1)
+    transform, L = transform_pair(name, 6)
+    lam = 1.0 if row == "TNN" else Lambda.relative(0.5)
+    sol = solve(X, lam=lam, transform=transform, tol=1e-7, **options)
+    check_certificate(X, sol, options, L, sol.lam, 1e-7)
+
+
+def test_the_dual_value_is_never_above_the_optimum():
+    """Every check of a run brackets the optimum, from the first on."""
+    X, options = instance("TLRR", shape=(20, 6, 4), seed=2)
+    precise = solve(X, lam=0.08, tol=1e-8, max_iter=50_000, **options)
+    rough = solve(X, lam=0.08, tol=1e-3, solver=Certified(first_check=1), **options)
+    for check in rough.history:
+        assert check.dual <= precise.certificate.primal * (1 + 1e-12)
+        assert check.primal >= precise.certificate.dual * (1 - 1e-12)
+
+
+def test_rank_deficient_and_duplicate_samples():
+    X, options = instance("OR-TLRR", shape=(6, 5, 4))
+    X = np.concatenate([X, X, np.zeros((2, 5, 4))])
+    sol = solve(X, lam=0.2, tol=1e-7)
+    check_certificate(X, sol, options, naive.dft_matrix(4), 0.2, 1e-7)
+    np.testing.assert_array_equal(sol.E[-2:], 0)
+
+
+def test_slices_of_different_rank():
+    """Constant tubes: under the DFT only the mean slice is not zero."""
+    X = np.repeat(np.random.default_rng(0).standard_normal((12, 5, 1)), 4, axis=2)
+    sol = solve(X, lam=0.3, tol=1e-7)
+    check_certificate(X, sol, ROWS["OR-TLRR"], naive.dft_matrix(4), 0.3, 1e-7)
+    matrix = solve(2 * X[..., 0], lam=0.15 * 4**0.5 * 4**0.5, tol=1e-7)
+    np.testing.assert_allclose(matrix.certificate.primal / 4, sol.certificate.primal, rtol=1)
+
+
+def test_more_trailing_axes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 5, 3, 4))
+    t = resolve("dft", (3, 4))
+    sol = solve(X, lam=Lambda.relative(0.4), tol=1e-7, transform=t)
+    assert sol.E.shape == sol.L.shape == X.shape
+    flat = X.reshape(20, 5, 12)
+    check_certificate(flat, replace_z(sol), ROWS["OR-TLRR"], t.matrix, sol.lam, 1e-7)
+
+
+def replace_z(sol):
+    """Flatten the tubes of Z for the oracles."""
+
+    class Flat:
+        certificate = sol.certificate
+
+        class Z:
+            @staticmethod
+            def to_array():
+                Z = sol.Z.to_array()
+                return Z.reshape(*Z.shape[:2], -1)
+
+    return Flat
+
+
+def test_tables_have_tables_as_results():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    sol = solve(X, lam=Lambda.relative(0.5))
+    assert sol.E.shape == sol.L.shape == X.shape
+    assert sol.Z.shape == (20, 20, 1)
+
+
+# ---- recovery -----------------------------------------------------------------------------------
+
+
+SMALL = {"n1": 40, "n3": 20, "rank": 4, "samples_per_subspace": 40}
+PAPER = {"n1": 60, "n3": 100, "rank": 6, "samples_per_subspace": 60}
+
+
+@pytest.mark.parametrize(
+    ("size", "alpha"), [(SMALL, 5), pytest.param(PAPER, 4, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("outliers", [0.2, 0.4])
+@pytest.mark.parametrize("name", ["dft", "dct", "rom"])
+def test_recovery_as_in_the_tables(name, outliers, size, alpha):
+    """The four columns of the paper's Tables 1-3, with their lam.
+
+    alpha = 4 under the DFT and 40 = 4 sqrt(n3) under DCT and ROM for the paper's size. Rank, row space and error are
+    those of the samples that are no outliers, in the recovered tensor.
+    """
+    n3 = size["n3"]
+    L = resolve(RandomOrthogonal(1) if name == "rom" else name, n3)
+    data = make_tensor_subspaces(**size, outliers=outliers, transform=L, random_state=0)
+    alpha = alpha if name == "dft" else alpha * n3**0.5
+    sol = solve(data.X, lam=Lambda.paper(alpha), transform=L, tol=1e-7)
+    norms = np.linalg.norm(sol.E, axis=(1, 2))
+    assert np.all(norms[~data.outliers] == 0)
+    assert np.all(norms[data.outliers] > 0)
+    clean = to_paper(data.clean)
+    recovered = to_paper(np.where(data.outliers[:, None, None], 0, sol.L))
+    assert np.linalg.norm(recovered - clean) <= 1e-6 * np.linalg.norm(clean)
+    V0, V = (tsvd(A, L, rtol=1e-4).V for A in (clean, recovered))
+    assert V0.shape == V.shape == (len(data.X), 5 * size["rank"], n3)
+    assert row_space_distance(V0, V, L) <= 1e-6
+
+
+@pytest.mark.parametrize("outliers", [0.1, 0.2])
+@pytest.mark.parametrize("name", ["dft", "dct", "rom"])
+def test_theorem_2(name, outliers):
+    """The column space of Z is the row space of the clean data, to the letter of the theorem.
+
+    This needs clean data and outliers to span independent spaces (Lemma 2), hence fewer of them
+    than in the tables, where 60 outliers alone span all of R^60.
+    """
+    L = resolve(RandomOrthogonal(1) if name == "rom" else name, 8)
+    data = make_tensor_subspaces(60, 8, 3, 2, 50, outliers=outliers, transform=L, random_state=0)
+    sol = solve(data.X, lam=Lambda.relative(0.5), transform=L, tol=1e-8)
+    norms = np.linalg.norm(sol.E, axis=(1, 2))
+    np.testing.assert_array_equal(norms > 0, data.outliers)
+    V0 = tsvd(to_paper(data.clean), L).V
+    U = tsvd(sol.Z.to_array(), L, rtol=1e-6).U
+    assert V0.shape == U.shape
+    assert row_space_distance(V0, U, L) <= 1e-6
+
+
+def row_space_distance(V, W, L):
+    """Relative distance of the projections onto two spaces."""
+    P, Q = (tprod(A, transpose(A, L), L) for A in (V, W))
+    return np.linalg.norm(P - Q) / np.linalg.norm(P)
+
+
+@pytest.mark.parametrize("missing", [0.1, 0.2])
+def test_outliers_are_found_with_missing_entries(missing):
+    data = make_tensor_subspaces(40, 20, 5, 4, 40, missing=missing, random_state=0)
+    sol = solve(data.X, lam=Lambda.paper(2))
+    norms = np.linalg.norm(sol.E, axis=(1, 2))
+    assert norms[data.outliers].min() > 2 * norms[~data.outliers].max()
+    assert not np.isnan(sol.L).any()
+    assert np.all(sol.E[np.isnan(data.X)] == 0)
+
+
+def test_completion_recovers_low_rank_data():
+    rng = np.random.default_rng(0)
+    L0 = from_paper(tprod(rng.standard_normal((20, 2, 6)), rng.standard_normal((2, 40, 6))))
+    X = L0.copy()
+    X[rng.random(X.shape) < 0.2] = np.nan
+    sol = solve(X, dictionary="identity", noise="exact", lam=None, tol=1e-7)
+    seen = ~np.isnan(X)
+    np.testing.assert_allclose(sol.L[seen], L0[seen], atol=1e-10)
+    np.testing.assert_allclose(sol.L, L0, atol=1e-3)
+    np.testing.assert_array_equal(sol.E, 0)
+
+
+def test_trpca_separates_sparse_errors():
+    rng = np.random.default_rng(0)
+    L0 = from_paper(tprod(rng.standard_normal((20, 2, 5)), rng.standard_normal((2, 60, 5)))).copy()
+    S0 = np.where(rng.random(L0.shape) < 0.05, 5.0, 0.0)
+    sol = solve(L0 + S0, dictionary="identity", noise="l1", lam=1 / np.sqrt(60 * 5), tol=1e-6)
+    np.testing.assert_allclose(sol.L, L0, atol=1e-2)
+    np.testing.assert_array_equal(sol.E != 0, S0 != 0)
+
+
+# ---- lambda -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR", "OR-TPCA", "TRPCA"])
+def test_ends_of_the_range_of_lam(row):
+    X, options = instance(row, shape=(12, 5, 4))
+    nothing = solve(X, lam=Lambda.relative(-0.01), tol=1e-6, **options)
+    np.testing.assert_allclose(nothing.Z.to_array(), 0, atol=1e-6)
+    everything = solve(X, lam=Lambda.relative(1.01), tol=1e-6, **options)
+    np.testing.assert_allclose(everything.E, 0, atol=1e-5)
+
+
+def test_paper_lambda():
+    X = np.random.default_rng(0).standard_normal((15, 6, 4))
+    sol = solve(X, lam=Lambda.paper(3.0))
+    norm = naive.spectral_norm(to_paper(X), naive.dft_matrix(4))
+    np.testing.assert_allclose(sol.lam, 3.0 / (np.sqrt(np.log(15)) * norm))
+
+
+def test_path_equals_single_solutions():
+    X, _ = instance("OR-TLRR", shape=(20, 6, 4))
+    lams = [0.05, 0.1, Lambda.relative(0.6)]
+    sols = tubal.path(X, lams=lams, tol=1e-7)
+    for lam, sol in zip(lams, sols, strict=True):
+        alone = solve(X, lam=lam, tol=1e-7)
+        assert sol.lam == alone.lam
+        np.testing.assert_allclose(sol.certificate.primal, alone.certificate.primal, rtol=2e-7)
+
+
+def test_warm_start_continues():
+    X, options = instance("OR-TLRR", shape=(20, 6, 4))
+    for row in ("OR-TLRR", "TLRR", "OR-TPCA", "TRPCA"):
+        options = ROWS[row]
+        lam = Lambda.relative(0.5)
+        first = solve(X, lam=lam, tol=1e-6, max_iter=10_000, **options)
+        again = solve(X, lam=lam, tol=1e-6, warm_start=first, **options)
+        assert again.n_iter <= max(10, first.n_iter // 2)
+        np.testing.assert_allclose(again.certificate.primal, first.certificate.primal, rtol=2e-6)
+
+
+# ---- behaviour ----------------------------------------------------------------------------------
+
+
+def bits(sol):
+    return [sol.E, sol.L, sol.Z.core, np.array([sol.certificate.primal, sol.certificate.dual])]
+
+
+@pytest.mark.parametrize("solver", ["certified", "published"])
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR", "TRPCA"])
+def test_same_bits_for_any_number_of_threads(row, solver):
+    X, options = instance(row, shape=(300, 8, 6))
+    options |= {"lam": Lambda.relative(0.5), "solver": solver, "max_iter": 60, "tol": 1e-3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        results = [bits(solve(X, n_jobs=n, **options)) for n in (1, 2, 3)]
+    for one, other in itertools.product(results[:1], results[1:]):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_blas_threads_are_restored_also_on_errors(error):
+    X, _ = instance("OR-TLRR", shape=(200, 6, 4))
+
+    def fail(check):
+        assert set(blas_threads()) == {1}
+        raise error
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        solve(X, lam=0.1, n_jobs=2)
+        assert blas_threads() == before
+        running = threading.active_count()
+        with pytest.raises(error):
+            solve(X, lam=0.1, n_jobs=2, callback=fail)
+        assert blas_threads() == before
+        assert threading.active_count() == running
+
+
+def test_callback_sees_checks_and_can_stop():
+    X, _ = instance("OR-TLRR", shape=(30, 6, 4))
+    seen = []
+    sol = solve(X, lam=0.1, tol=1e-6, callback=seen.append)
+    assert tuple(seen) == sol.history
+    assert [c.n_iter for c in seen] == sorted({c.n_iter for c in seen})
+    assert all(a.gap >= b.gap for a, b in itertools.pairwise(seen))
+    stopped = solve(X, lam=0.1, tol=1e-6, callback=lambda check: True)
+    assert stopped.stop_reason is StopReason.CALLBACK
+    assert stopped.n_iter == seen[0].n_iter
+
+
+def test_iteration_limit_warns_with_the_gap_reached():
+    X, _ = instance("TLRR", shape=(30, 6, 4))
+    with pytest.warns(
+        ConvergenceWarning, match=r"after 7 iterations: the duality gap is .*max_iter"
+    ):
+        sol = solve(X, lam=0.05, noise="l1", max_iter=7, tol=1e-6)
+    assert sol.n_iter == 7
+    assert sol.stop_reason is StopReason.MAX_ITER
+    assert not sol.stop_reason.converged
+    check_certificate(X, sol, ROWS["TLRR"], naive.dft_matrix(4), 0.05, np.inf)
+    with pytest.warns(ConvergenceWarning, match="the residuals are"):
+        solve(X, lam=0.05, solver="published", max_iter=7)
+
+
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR", "OR-TPCA", "TRPCA", "TNN"])
+def test_published_runs_every_row(row):
+    X, options = instance(row, shape=(20, 6, 4), missing=0.1 if row == "TNN" else 0)
+    lam = 1.0 if row == "TNN" else Lambda.relative(0.5)
+    sol = solve(X, lam=lam, solver="published", **options)
+    assert sol.stop_reason is StopReason.RESIDUALS
+    check_certificate(X, sol, options, naive.dft_matrix(4), sol.lam, 1.0)
+    seen = ~np.isnan(X)
+    np.testing.assert_allclose((sol.L + sol.E)[seen], X[seen], atol=1e-6)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_float32(row):
+    X, options = instance(row, shape=(40, 8, 5), missing=0.1 if row == "TNN" else 0)
+    lam = 1.0 if row == "TNN" else Lambda.relative(0.4)
+    double = solve(X, lam=lam, **options)
+    single = solve(X.astype(np.float32), lam=lam, **options)
+    assert single.E.dtype == single.L.dtype == np.float32
+    assert single.stop_reason is StopReason.GAP
+    np.testing.assert_allclose(single.certificate.primal, double.certificate.primal, rtol=3e-4)
+
+
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR", "OR-TPCA", "TRPCA"])
+@pytest.mark.parametrize("name", ["dft", "dct"])
+def test_other_array_libraries(row, name):
+    X, options = instance(row, shape=(20, 5, 4))
+    here = solve(X, lam=0.1, transform=name, tol=1e-5, **options)
+    there = solve(strict.asarray(X), lam=0.1, transform=name, tol=1e-5, **options)
+    assert isinstance(there.E, type(strict.asarray(X)))
+    np.testing.assert_allclose(np.asarray(there.E), here.E, atol=1e-4)
+    np.testing.assert_allclose(there.certificate.primal, here.certificate.primal, rtol=2e-5)
+
+
+def test_engines_agree():
+    X, options = instance("OR-TLRR", shape=(200, 6, 4))
+    sols = [
+        solve(X, lam=0.1, tol=1e-7, engine=engine)
+        for engine in (Threads(2), Threads(1, max_block_bytes=1), Inline())
+    ]
+    for sol in sols[1:]:
+        np.testing.assert_allclose(sol.E, sols[0].E, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dft", "dct"])
+def test_compiled_passes_equal_the_plain_ones(monkeypatch, name):
+    pytest.importorskip("numba")
+    X, _ = instance("OR-TLRR", shape=(150, 8, 5))
+    sols = []
+    for small in (0, 10**9):
+        monkeypatch.setattr(kernels, "SMALL", small)
+        sols.append(solve(X, lam=Lambda.relative(0.5), transform=name, tol=1e-7))
+    assert sols[0].n_iter == sols[1].n_iter
+    np.testing.assert_allclose(sols[0].E, sols[1].E, atol=1e-10)
+
+
+def test_zero_data():
+    sol = solve(np.zeros((5, 3, 4)), lam=0.1)
+    assert sol.stop_reason is StopReason.TRIVIAL
+    assert not sol.E.any()
+    assert not sol.L.any()
+    assert not sol.Z.to_array().any()
+
+
+def test_factored_coefficients():
+    X, _ = instance("OR-TLRR", shape=(9, 5, 4))
+    sol = solve(X, lam=0.2, tol=1e-6)
+    Z = sol.Z.to_array()
+    assert Z.shape == sol.Z.shape == (9, 9, 4)
+    np.testing.assert_allclose(sol.Z.rows(3), Z[3], atol=1e-12)
+    np.testing.assert_allclose(sol.Z.rows([1, 4]), Z[[1, 4]], atol=1e-12)
+    np.testing.assert_allclose(sol.Z.tile(slice(2, 5), [0, 7]), Z[2:5][:, [0, 7]], atol=1e-12)
+    np.testing.assert_allclose(to_paper(sol.L), tprod(to_paper(X), Z), atol=1e-9)
+    np.testing.assert_allclose(sol.L + sol.E, X, atol=1e-2)
+
+
+def test_input_is_not_changed():
+    X, _ = instance("OR-TLRR", missing=0.2)
+    before = X.copy()
+    for row in ("OR-TLRR", "TLRR", "TRPCA", "TNN"):
+        solve(X, lam=0.1, **ROWS[row])
+    np.testing.assert_array_equal(X, before)
+
+
+def test_permuting_samples_permutes_the_solution():
+    X, _ = instance("OR-TLRR", shape=(20, 6, 4))
+    order = np.random.default_rng(0).permutation(20)
+    a, b = (solve(A, lam=0.1, tol=1e-8) for A in (X, X[order]))
+    np.testing.assert_allclose(a.E[order], b.E, atol=1e-4)
+    np.testing.assert_allclose(a.certificate.primal, b.certificate.primal, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lam": 0}, "lam must be positive, got 0"),
+        ({"lam": -1.0}, "lam must be positive"),
+        ({"lam": float("nan")}, "lam must be a finite number, got nan"),
+        ({"lam": "auto"}, "lam must be a finite number, got 'auto'"),
+        ({"lam": None}, "lam must be a finite number, got None"),
+        ({"transform": np.eye(5)}, "tubes of length 5, the data has 4"),
+        ({"transform": "fourier"}, "got 'fourier'"),
+        ({"dictionary": np.ones((3, 5, 4))}, r"samples of shape \(5, 4\), X of shape \(6, 4\)"),
+        ({"dictionary": np.zeros((3, 6, 4))}, "dictionary is zero"),
+        ({"dictionary": "own"}, "'data', 'identity' or an array, got 'own'"),
+        ({"noise": "exact"}, "X has no missing entry"),
+        ({"noise": "l2"}, r"one of \['exact', 'l1', 'l21'\]"),
+        ({"solver": "admm"}, r"one of \['certified', 'published'\]"),
+        ({"tol": 0}, "tol must be positive"),
+        ({"tol": 1e-15}, "below what float64 can reach"),
+        ({"tol": 1e-7, "dtype": "float32"}, "below what float32 can reach.*dtype='float64'"),
+        ({"max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be None, -1 or a positive integer, got 0"),
+        ({"callback": 3}, "callback must be callable"),
+        ({"engine": "threads"}, "engine must be an Engine"),
+        ({"warm_start": 3}, "warm_start must be a Solution"),
+        ({"dtype": "float16"}, "dtype must be"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    X = np.random.default_rng(0).standard_normal((8, 6, 4))
+    with pytest.raises(ValueError, match=message):
+        solve(X, **{"lam": 0.1, **change})
+
+
+def test_bad_combinations_are_named():
+    X, _ = instance("TNN", shape=(8, 6, 4), missing=0.2)
+    with pytest.raises(ValueError, match="needs dictionary='identity'"):
+        solve(X, noise="exact", lam=1.0)
+    other = solve(np.nan_to_num(X), lam=0.1)
+    with pytest.raises(ValueError, match="another kind of problem or shape"):
+        solve(X, lam=0.1, warm_start=other)
+    with pytest.raises(ValueError, match="lams must be a positive number"):
+        tubal.path(X, lams=0)
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4)))[0]
+    with pytest.raises(ValueError, match="is complex"):
+        solve(X, lam=0.1, transform=Q)
