@@ -48,6 +48,17 @@ def test_demo_keeps_more_with_a_higher_rank(table_of_demo):
         assert 0 < shares[0] < shares[1] < shares[2] < 1
 
 
+def test_demo_finds_all_outliers_with_a_certificate(capsys):
+    assert cli.main(["demo"]) == 0
+    out = capsys.readouterr().out
+    row = re.search(
+        r"^certified +[\d.]+ +([\d.]+)% +\d+ +[\d.]+ +(\d+) of (\d+), 0 wrong$", out, re.M
+    )
+    assert float(row[1]) <= 0.01
+    assert row[2] == row[3]
+    assert re.search(r"^published ", out, re.M)
+
+
 def test_info_names_versions_threads_and_folders(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TUBAL_DATA", str(tmp_path))
     monkeypatch.setenv("TUBAL_GOLDEN", str(tmp_path / "nowhere"))

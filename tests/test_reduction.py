@@ -1,5 +1,6 @@
-"""Coordinates against naive t-SVDs: they reproduce the data, and the program looks the same there."""
+"""Coordinates against naive t-SVDs: they reproduce the data and keep products and norms."""
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -74,6 +75,7 @@ def test_data_dictionary_is_its_own_svd(case):
     hat = naive.forward(X, L)
     close(full(t, red.U * red.s[:, None, :] @ red.rows()), hat)
     close(full(t, red.U @ red.x), hat)
+    close(np.moveaxis(red.lift(red.x), 0, -1), X)
     close(full(t, adjoint(red.U) @ slices(t, np.moveaxis(X, 1, 0))), full(t, red.x))
     check_basis(red.U, red.s)
     check_basis(adjoint(red.rows()), red.s)
@@ -178,7 +180,7 @@ def test_coordinates_keep_products_and_norms(kind, case):
     core = t.forward(np.random.default_rng(1).standard_normal((case["n3"], r, 7)), axis=0)
     core = core * (red.values > 0)[..., None]
     Z = np.moveaxis(t.inverse(red.left() @ core, axis=0), 0, -1)
-    explained = np.moveaxis(t.inverse(red.U @ (red.s[..., None] * core), axis=0), 0, -1)
+    explained = np.moveaxis(red.lift(red.s[..., None] * core), 0, -1)
     close(explained, naive.tprod(D, Z, L), 1e-9)
     singular = np.linalg.svd(core, compute_uv=False).sum(axis=1)
     close(red.omega @ singular, naive.nuclear_norm(Z, L), 1e-9)
@@ -304,6 +306,7 @@ def test_more_trailing_axes(spec, sizes):
     flat_D = np.moveaxis(D.reshape(2, 4, n3), 1, 0)
     red = reduce(read(X), t, "data")
     close(full(t, red.U * red.s[:, None, :] @ red.rows()), naive.forward(flat, t.matrix))
+    close(samples_first(red.lift(red.x)), X)
     array = reduce(read(X), t, read(D))
     fit = naive.tprod(flat_D, naive.tprod(naive.pinv(flat_D, t.matrix), flat, t.matrix), t.matrix)
     close(array.offset, naive.column_norms(flat - fit))
@@ -366,6 +369,27 @@ def test_float32_rank():
     X = naive.tprod(rng.standard_normal((6, 2, 5)), rng.standard_normal((2, 9, 5)), t.matrix)
     data = read(np.moveaxis(X, 1, 0).astype(np.float32))
     assert reduce(data, t, "data").shape == (3, 2, 9)
+
+
+@pytest.mark.parametrize("name", ["dft", "dct"])
+@pytest.mark.parametrize("kind", ["data", "identity", "array"])
+def test_array_api_arrays(name, kind):
+    rng = np.random.default_rng(0)
+    X, D = rng.standard_normal((7, 4, 5)), rng.standard_normal((2, 4, 5))
+    t = resolve(name, 5)
+    given_D, given_d = (read(D), read(strict.asarray(D))) if kind == "array" else (kind, kind)
+    plain, other = reduce(read(X), t, given_D), reduce(read(strict.asarray(X)), t, given_d)
+    array = type(strict.asarray(X))
+    for part in (other.U, other.s, other.x, other.omega, other.left(), other.rows()):
+        assert isinstance(part, array)
+    assert other.shape == plain.shape
+    close(np.asarray(other.s), plain.s)
+    close(np.asarray(other.values), plain.values)
+    close(np.asarray(other.omega), plain.omega)
+    close(np.asarray(other.U @ other.x), plain.U @ plain.x)
+    close(np.asarray(other.left() @ other.x), plain.left() @ plain.x)
+    if kind == "array":
+        close(np.asarray(other.offset), plain.offset)
 
 
 def test_input_is_left_alone_and_reductions_are_frozen():

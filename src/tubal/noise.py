@@ -61,8 +61,13 @@ class L1(Noise):
         return float(xp.sum(xp.abs(E)))
 
     def project(self, G: Array, radius: float) -> Array:
-        """Clip every entry to [-radius, radius]."""
-        return namespace(G).clip(G, -radius, radius)
+        """Clip every entry to modulus `radius`."""
+        xp = namespace(G)
+        if not xp.isdtype(G.dtype, "complex floating"):
+            return xp.clip(G, -radius, radius)
+        size = xp.abs(G)
+        large = size > radius
+        return G * xp.where(large, radius / xp.where(large, size, xp.ones_like(size)), 1.0)
 
     def dual_norm(self, Y: Array) -> float:
         """Return the largest modulus."""
@@ -157,13 +162,17 @@ def sample_norms(E: Array, weights: Array | None = None) -> Array:
 
 
 def _sum_squares(E: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Weighted sums of squared moduli over all axes but the last, as one matrix-vector product."""
+    """Weighted sums of squared moduli over all axes but the last, one first index at a time."""
     n = E.shape[-1]
-    rows = np.ascontiguousarray(E).reshape(-1, n)
-    parts = rows.view(rows.real.dtype)  # complex columns become pairs of real ones
-    flat = np.ones(len(rows), parts.dtype) if weights is None else weights.reshape(-1)
-    sums = flat @ (parts * parts)
-    return sums.reshape(n, 2).sum(axis=1) if rows.dtype.kind == "c" else sums
+    E = E.reshape(1, n) if E.ndim == 1 else E
+    complex_type = np.iscomplexobj(E)
+    sums = np.zeros(2 * n if complex_type else n, E.real.dtype)
+    for k, part in enumerate(E.reshape(len(E), -1, n)):
+        parts = np.ascontiguousarray(part)
+        parts = parts.view(sums.dtype)  # complex columns become pairs of real ones
+        rows = np.ones(len(part), sums.dtype) if weights is None else weights[k].reshape(-1)
+        sums += rows @ (parts * parts)
+    return sums.reshape(n, 2).sum(axis=1) if complex_type else sums
 
 
 def _shrunk(norms: Array, radius: float, offset: Array) -> Array:
@@ -172,16 +181,16 @@ def _shrunk(norms: Array, radius: float, offset: Array) -> Array:
     The left side is increasing and concave, so from the left the iterates rise to the root.
     """
     xp = namespace(norms)
-    tiny = xp.finfo(norms.dtype).tiny
-    t = xp.maximum(norms - radius, norms / (1 + radius / xp.maximum(offset, xp.asarray(tiny))))
-    for _ in range(30):
-        h = xp.sqrt(t * t + offset * offset)
-        h = xp.where(h > 0, h, xp.ones_like(h))
-        step = (norms - t - radius * t / h) / (1 + radius * offset**2 / h**3)
+    smooth = offset > 0
+    c = xp.where(smooth, offset, xp.ones_like(offset))
+    t = xp.maximum(norms - radius, norms * c / (c + radius))
+    for _ in range(50):
+        h = xp.sqrt(t * t + c * c)
+        step = (norms - t - radius * t / h) / (1 + radius * c**2 / h**3)
         t = xp.maximum(t + step, xp.zeros_like(t))
-        if float(xp.max(xp.abs(step))) <= 4 * xp.finfo(norms.dtype).eps * float(xp.max(norms)):
+        if bool(xp.all(xp.abs(step) <= 4 * xp.finfo(norms.dtype).eps * t)):
             break
-    return t
+    return xp.where(smooth, t, xp.maximum(norms - radius, xp.zeros_like(norms)))
 
 
 NAMES: dict[str, type[Noise]] = {noise.name: noise for noise in (L21, L1, Exact)}

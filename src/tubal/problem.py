@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tubal.algebra import slice_svd
+from tubal.algebra import slice_adjoint, slice_svd
 from tubal.input import Array, Samples, namespace
 from tubal.noise import Noise, sample_norms
 from tubal.reduction import Reduction, tubes_first
@@ -56,11 +56,14 @@ class Problem:
         """Level of theta at which each direction starts to be explained, K x r.
 
         The program with quadratic noise `||X - D Z||^2 / (2 theta)` has the closed-form solution
-        that multiplies direction i of slice k by `(1 - theta/d)_+`, with d the squared singular
-        value of the dictionary (the singular value itself for the identity dictionary).
+        that multiplies direction i of slice k by `(1 - theta/d)_+`, with d the product of the
+        singular value of the dictionary and the size of the data in that direction: the squared
+        singular value when the data is its own dictionary, the singular value itself for the
+        identity. For other dictionaries this is an estimate.
         """
-        values = np.asarray(_to_numpy(self.reduction.values), dtype=float)
-        return values if self.reduction.kind == "identity" else values**2
+        x, s = _to_numpy(self.reduction.x), _to_numpy(self.reduction.s)
+        sizes = [np.linalg.norm(part, axis=1) for part in x]
+        return np.asarray(s * np.array(sizes), dtype=float)
 
     def theta_of_rank(self, rank: float) -> float:
         """Return theta at which the closed form has this nuclear norm, averaged over slices."""
@@ -76,31 +79,45 @@ class Problem:
 
     def theta_of_lam(self, lam: float) -> float:
         """Return theta at which the closed form's typical residual over theta is `lam`."""
-        return _bisect(
-            lambda theta: self.typical(theta) / theta - lam, *_positive_range(self.curvature)
-        )
+        typical = self.typical()
+        return _bisect(lambda theta: typical(theta) / theta - lam, *_positive_range(self.curvature))
 
-    def typical(self, theta: float) -> float:
-        """Return the typical residual of the closed form: of a sample, or of an entry for l1."""
-        factor = np.minimum(1, theta / np.maximum(self.curvature, 1e-300)) ** 2
+    def typical(self) -> Callable[[float], float]:
+        """Return the typical residual of the closed form, of a sample or (l1) of an entry.
+
+        It is a function of theta: the harmonic mean of the norms of the samples, or 0.8 times the
+        root mean square entry.
+        """
+        d = np.maximum(self.curvature, 1e-300)
+        energies = self._energies()
         if self.noise.name == "l21":
-            residuals = np.sqrt(factor.ravel() @ self._energies + self._offset**2)
-            residuals = residuals[residuals > 0]
-            return float(len(residuals) / np.sum(1 / residuals)) if len(residuals) else 0.0
-        entries = (
-            np.prod(self.data.values.shape) if self.data.observed is None else _count(self.data)
-        )
-        return 0.8 * float(
-            np.sqrt(np.sum(factor * self._energies.sum(1).reshape(factor.shape)) / entries)
-        )
 
-    @cached_property
+            def of_samples(theta: float) -> float:
+                factor = np.minimum(1, theta / d) ** 2
+                residuals = np.sqrt(factor.reshape(-1) @ energies + self._offset**2)
+                residuals = residuals[residuals > 0]
+                return float(len(residuals) / np.sum(1 / residuals)) if len(residuals) else 0.0
+
+            return of_samples
+        seen = self.data.observed
+        entries = np.prod(self.data.values.shape) if seen is None else np.sum(_to_numpy(seen))
+        per_row = energies.sum(axis=1).reshape(d.shape)
+
+        def of_entries(theta: float) -> float:
+            return 0.8 * float(np.sqrt(np.sum(np.minimum(1, theta / d) ** 2 * per_row) / entries))
+
+        return of_entries
+
     def _energies(self) -> np.ndarray:
-        """Weighted squared coordinates of the data, (K r) x n2."""
+        """Return weighted squared coordinates of the data, (K r) x n2."""
         x = _to_numpy(self.reduction.x)
-        K, r, n2 = x.shape
-        omega = self.transform.weights / self.transform.scale
-        return ((x.real**2 + x.imag**2) * omega[:, None, None]).reshape(K * r, n2)
+        omega = (self.transform.weights / self.transform.scale).astype(x.real.dtype)
+        out = x.real**2
+        for k in range(len(x)):
+            if np.iscomplexobj(x):
+                out[k] += x[k].imag ** 2
+            out[k] *= omega[k]
+        return out.reshape(-1, x.shape[-1])
 
     @property
     def _offset(self) -> np.ndarray:
@@ -113,35 +130,34 @@ class Problem:
         There the multiplier lies on the surface of the dual ball, `Y = lam sign(X)` (samples scaled
         to unit norm for l21), and `||D^H Y|| <= 1`.
         """
-        xp = namespace(self.reduction.x)
-        if self.noise.name == "l1":
-            hat = self.transform.forward(xp.sign(tubes_first(self.data.values)), axis=0)
-            pulled = (
-                xp.conj(self.reduction.U.mT) @ hat
-                if _is_complex(hat)
-                else self.reduction.U.mT @ hat
-            )
+        red = self.reduction
+        xp = namespace(red.x)
+        if self.noise.name == "l21":
+            norms = sample_norms(red.x, xp.ones_like(red.s) * red.omega[:, None])
+            if red.offset is not None:
+                norms = xp.sqrt(norms**2 + red.offset**2)
+            pulled = red.x / xp.where(norms > 0, norms, xp.ones_like(norms))
         else:
-            x = self.reduction.x
-            weights = xp.ones_like(self.reduction.s) * self.reduction.omega[:, None]
-            norms = sample_norms(x, weights)
-            if self.reduction.offset is not None:
-                norms = xp.sqrt(norms**2 + self.reduction.offset**2)
-            pulled = x / xp.where(norms > 0, norms, xp.ones_like(norms))
-        pulled = pulled * self.reduction.s[..., None]
-        return float(1 / xp.max(xp.linalg.svdvals(pulled)))
+            pulled = self.transform.forward(xp.sign(tubes_first(self.data.values)), axis=0)
+            pulled = pulled if red.kind == "identity" else slice_adjoint(red.U) @ pulled
+        if red.kind != "identity":
+            pulled = pulled * red.s[..., None]
+        largest = float(xp.max(xp.linalg.svdvals(pulled)))
+        return 1 / largest if largest > 0 else np.inf
 
     def lam_max(self) -> float:
         """Return a `lam` above which everything that D can explain is explained.
 
         `Y = U S^-1 P` with P the polar factor of the exact coefficients certifies it: the noise is
-        zero as soon as the dual norm of this Y is at most lam.
+        zero as soon as the dual norm of this Y is at most lam. With missing entries, or a
+        dictionary that cannot explain all of the data, there is no such proof, and the value is
+        only a point of reference: that of the zero-filled data, or of what can be explained.
         """
         red = self.reduction
         xp = namespace(red.x)
         if red.kind == "array":
             U, s, Vh = slice_svd(self.transform, red.x * _reciprocal(red.s)[..., None])
-            kept = xp.astype(s > 1e-10 * xp.max(s), s.dtype)
+            kept = xp.astype(s > 100 * max(s.shape) * xp.finfo(s.dtype).eps * xp.max(s), s.dtype)
             P = (U * kept[:, None, :]) @ Vh
         else:
             P = red.rows()
@@ -183,7 +199,8 @@ class Lambda:
     def relative(cls, t: float) -> Lambda:
         """`lam_min^(1-t) lam_max^t`: from all noise (t = 0) to no noise (t = 1).
 
-        The position between these ends means the same under every transform and scale.
+        The position between these ends means the same under every transform and scale. With
+        missing entries the ends are those of the zero-filled data (see `Problem.lam_max`).
         """
         return cls("relative", _finite("t", t), _relative)
 
@@ -213,16 +230,23 @@ def _paper(problem: Problem, alpha: float) -> float:
 
 
 def _relative(problem: Problem, t: float) -> float:
-    return problem.lam_min() ** (1 - t) * problem.lam_max() ** t
+    try:
+        return problem.lam_min() ** (1 - t) * problem.lam_max() ** t
+    except OverflowError:
+        return np.inf
 
 
 def _effective_rank(problem: Problem, rank: float) -> float:
-    largest = int((problem.curvature > 0).sum(1).max())
+    weights = problem.transform.weights
+    largest = float(weights @ (problem.curvature > 0).sum(1) / weights.sum())
     if rank >= largest:
-        msg = f"Lambda.effective_rank needs a rank below that of the data, {largest}, got {rank!r}"
+        msg = (
+            f"Lambda.effective_rank needs a rank below that of the data, {largest:g} on the "
+            f"average over slices, got {rank!r}"
+        )
         raise ValueError(msg)
     theta = problem.theta_of_rank(rank)
-    return problem.typical(theta) / theta
+    return problem.typical()(theta) / theta
 
 
 def resolve_lam(lam: Any, problem: Problem) -> float:
@@ -256,9 +280,9 @@ def _positive_range(d: np.ndarray) -> tuple[float, float]:
 def _finite(name: str, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = np.nan
-    if isinstance(value, (bool, str)) or not np.isfinite(number):
+    if isinstance(value, (bool, np.bool_, str, bytes)) or not np.isfinite(number):
         msg = f"{name} must be a finite number, got {value!r}"
         raise ValueError(msg)
     return number
@@ -277,14 +301,6 @@ def _reciprocal(s: Array) -> Array:
     xp = namespace(s)
     safe = xp.where(s > 0, s, xp.ones_like(s))
     return xp.where(s > 0, 1 / safe, xp.zeros_like(s))
-
-
-def _count(data: Samples) -> int:
-    return int(np.sum(_to_numpy(data.observed)))
-
-
-def _is_complex(A: Array) -> bool:
-    return bool(namespace(A).isdtype(A.dtype, "complex floating"))
 
 
 def _to_numpy(A: Array) -> np.ndarray:

@@ -67,6 +67,10 @@ class Reduction:
         K, r, n2 = self.x.shape
         return int(K), int(r), int(n2)
 
+    def lift(self, coordinates: Array) -> Array:
+        """Return the tensor (*sizes, n1, b) with these coordinates."""
+        return self.transform.inverse(self.U @ coordinates, axis=0)
+
     def left(self) -> Array:
         """Return the factor that lifts coordinates to coefficients, `Z_k = left_k Z'_k`."""
         if self.kind == "identity":
@@ -89,8 +93,8 @@ def reduce(data: Samples, transform: Transform, dictionary: Samples | str) -> Re
     """Bring data and dictionary ("data", "identity" or samples) to coordinates."""
     X = slices(transform, data.values)
     if isinstance(dictionary, str):
-        U, s, Vh = skinny_svd(transform, X)
-        x = s[..., None] * Vh
+        U, s, x = skinny_svd(transform, X)
+        x *= s[..., None]
         ones = namespace(s).ones_like(s)
         singular = s if dictionary == "data" else ones
         return Reduction(transform, U, singular, x, None, dictionary, None, s)
@@ -99,7 +103,8 @@ def reduce(data: Samples, transform: Transform, dictionary: Samples | str) -> Re
     x = slice_adjoint(U) @ X
     outside = sample_norms(X - U @ x, _column(namespace(X), transform, X))
     scale = float(namespace(outside).max(sample_norms(X, _column(namespace(X), transform, X))))
-    significant = bool(namespace(outside).any(outside > 1e-12 * scale))
+    rounding = 10 * max(X.shape) * namespace(outside).finfo(outside.dtype).eps * scale
+    significant = bool(namespace(outside).any(outside > rounding))
     return Reduction(
         transform, U, s, x, slice_adjoint(Vh), "array", outside if significant else None, s
     )
@@ -132,10 +137,10 @@ def skinny_svd(transform: Transform, X: Array) -> tuple[Array, Array, Array]:
     xp = namespace(s)
     kept = s > max(X.shape) * xp.finfo(s.dtype).eps * xp.max(s)
     r = max(1, int(xp.max(xp.sum(xp.astype(kept, xp.int64), axis=-1))))
-    kept = kept[:, :r]
-    U = xp.where(kept[:, None, :], U[:, :, :r], xp.zeros_like(U[:1, :1, :1]))
-    s = xp.where(kept, s[:, :r], xp.zeros_like(s[:1, :1]))
-    Vh = xp.where(kept[:, :, None], Vh[:, :r, :], xp.zeros_like(Vh[:1, :1, :1]))
+    kept = xp.astype(kept[:, :r], s.dtype)
+    U, s, Vh = U[:, :, :r], s[:, :r] * kept, Vh[:, :r, :]
+    U = U * kept[:, None, :]
+    Vh *= kept[..., None]
     return U, s, Vh
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tubal.algebra import tprod
 from tubal.input import from_paper
-from tubal.transforms import resolve
+from tubal.transforms import Fourier, resolve
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,17 @@ def make_tensor_subspaces(
             msg = f"{name} must be a positive integer, got {value!r}"
             raise ValueError(msg)
     for name, share in {"outliers": outliers, "missing": missing}.items():
-        if not 0 <= share < 1:
+        if not (_is_number(share) and 0 <= share < 1):
             msg = f"{name} must lie in [0, 1), got {share!r}"
             raise ValueError(msg)
-    if not (np.isfinite(noise) and noise >= 0):
+    if not (_is_number(noise) and np.isfinite(noise) and noise >= 0):
         msg = f"noise must be zero or positive, got {noise!r}"
         raise ValueError(msg)
     rng = np.random.default_rng(random_state)
     L = resolve(transform, n3, random_state=rng)
+    if not L.is_real and not isinstance(L, Fourier):
+        msg = f"transform {L!r} is complex: the samples would not be real"
+        raise ValueError(msg)
     spread = n1**-0.5
     parts = [
         tprod(
@@ -110,6 +113,10 @@ def make_tensor_subspaces(
     if missing:
         X[_holes(rng, X.shape, missing)] = np.nan
     return TensorSubspaces(X, clean, np.where(is_outlier, -1, labels), is_outlier)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _holes(rng: np.random.Generator, shape: tuple[int, ...], share: float) -> np.ndarray:

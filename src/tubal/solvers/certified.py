@@ -8,7 +8,7 @@ penalties   change only at a few iterations, and only when primal and dual resid
             of balance.
 Anderson    extrapolation of every tenth iterate, with a safeguard, where the noise step lives in
             the original domain; whole-sample noise on complete data does not need it.
-stop        the relative duality gap of the best primal and the best dual point found.
+stop        the relative duality gap of a feasible primal and the best dual point found.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from tubal.input import Array
 from tubal.problem import Problem
 from tubal.solvers.blocks import Penalties
-from tubal.solvers.driver import Driver, Outcome, load_block, outcome, start_block
+from tubal.solvers.driver import Driver, Outcome, load_block, start_block
 from tubal.solvers.engines import Engine
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 
@@ -69,6 +69,7 @@ class Certified:
         """Solve the problem for one `lam`."""
         begin = time.perf_counter()
         driver = Driver(problem, lam, engine)
+        G: Array
         if state is None:
             penalties, theta = self._start(problem, lam)
             G = driver.place(partial(start_block, problem, lam, penalties, theta))
@@ -83,13 +84,17 @@ class Certified:
         reason = StopReason.MAX_ITER
         while True:
             spectrum = driver.spectrum(G)
+            G = None  # certificates need the memory
             F = spectrum.apply(spectrum.above(1 / penalties.b1))
             if n_iter >= next_check:
                 values = driver.certificate(spectrum, F, 1 / penalties.b1)
-                if values.primal < best.primal:
-                    engine.each("keep")
-                engine.each("release")
-                best = Certificate(min(values.primal, best.primal), max(values.dual, best.dual))
+                # The best primal point costs an array; where its value hardly ever rises again
+                # (whole-sample noise on complete data), the current one is as good.
+                if problem.in_coordinates or values.primal < best.primal:
+                    best = Certificate(values.primal, best.dual)
+                    if not problem.in_coordinates:
+                        engine.total("keep", F)
+                best = Certificate(best.primal, max(values.dual, best.dual))
                 seconds = time.perf_counter() - begin
                 pair = (penalties.b1, penalties.b2)
                 check = Check(n_iter, best.primal, best.dual, residuals, pair, seconds)
@@ -106,13 +111,15 @@ class Certified:
                 penalties, residuals, changed = _rebalance(driver, F, penalties)
                 if changed:
                     anderson.reset()
-                    G = driver.sum("set_penalties", penalties)
+                    G = driver.engine.total("set_penalties", penalties)
                     spectrum = driver.spectrum(G)
                     F = spectrum.apply(spectrum.above(1 / penalties.b1))
-            G = driver.sum("step", F)
+            G = driver.engine.total("step", F)
             n_iter += 1
             G = anderson.after(n_iter, G)
-        return outcome(driver, penalties, best, n_iter, history, reason)
+        del spectrum
+        last = F if problem.in_coordinates else None
+        return driver.finish(penalties, best, n_iter, history, reason, last)
 
     def _start(self, problem: Problem, lam: float) -> tuple[Penalties, float]:
         rank = 0.4 * problem.reduction.shape[1]
@@ -146,22 +153,22 @@ class Anderson:
             return G
         engine = self.driver.engine
         if self._fresh:
-            engine.each("anderson_reset")
+            engine.total("anderson_reset")
             self._fresh = False
             return G
-        R = self.driver.sum("anderson_push", self.memory)
+        R = self.driver.engine.total("anderson_push", self.memory)
         size = sqrt(max(R[-1, -1], 0.0))
         if self._mixed and size > 2 * self._last:
-            G = self.driver.sum("anderson_undo")
+            G = self.driver.engine.total("anderson_undo")
             self.reset()
             return G
         self._last = size
         if len(R) < 2:
-            engine.each("anderson_mark")
+            engine.total("anderson_mark")
             return G
         weights = np.linalg.solve(R + 1e-10 * np.trace(R) * np.eye(len(R)), np.ones(len(R)))
         self._mixed = True
-        return self.driver.sum("anderson_mix", weights / weights.sum())
+        return self.driver.engine.total("anderson_mix", weights / weights.sum())
 
 
 def steps_to_check(history: list[Check], tol: float) -> int:
@@ -182,7 +189,7 @@ def _rebalance(
     driver: Driver, F: Array, penalties: Penalties
 ) -> tuple[Penalties, tuple[float, ...], bool]:
     """Return penalties that bring primal and dual residuals together, and these residuals."""
-    squares = np.maximum(driver.sum("measure", F), 1e-300)
+    squares = np.maximum(driver.engine.total("measure", F), 1e-300)
     primal = np.sqrt(squares[:, 0] / squares[:, 1])
     dual = np.sqrt(squares[:, 2] / squares[:, 3])
     band = (1 / 30, 3.0) if driver.problem.in_coordinates else (1 / 60, 0.25)

@@ -5,10 +5,9 @@ The driver never sees samples: it sums Gram matrices, decomposes them, and sends
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,15 @@ from tubal._threads import spans
 from tubal.algebra import slice_adjoint
 from tubal.input import Array, namespace
 from tubal.problem import Problem
-from tubal.reduction import tubes_first
-from tubal.solvers.blocks import (
-    Block,
-    Decompose,
-    Penalties,
-    RepresentFast,
-    RepresentOriginal,
-    RepresentReduced,
-)
+from tubal.reduction import samples_first, tubes_first
+from tubal.solvers.blocks import Block, Penalties, copy, reciprocal
+from tubal.solvers.decompose import Decompose
 from tubal.solvers.engines import Engine
 from tubal.solvers.fields import Original, Reduced
+from tubal.solvers.represent import RepresentFast, RepresentOriginal, RepresentReduced
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 
-MIN_BLOCK = 64
+MIN_BLOCK = 32
 """Fewer samples than this in a block make its matrix products inefficient."""
 
 
@@ -67,7 +61,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a solver hands over: coordinates of Z, noise in the field, and the record."""
+    """What a solver hands over: coordinates of Z, the noise samples-first, and the record."""
 
     core: Array
     noise: Array
@@ -89,18 +83,17 @@ class Driver:
     def place(self, make: Callable[[slice], Any]) -> Array:
         """Make the blocks; return the sum of their Gram matrices."""
         self.engine.place([partial(make, span) for span in self.spans])
-        return self.sum("gram")
-
-    def sum(self, method: str, *arguments: Any) -> Any:
-        """Sum the results of a method over the blocks, in their order."""
-        return reduce(add, self.engine.each(method, *arguments))
+        return self.engine.total("gram")
 
     def spectrum(self, G: Array) -> Spectrum:
         """Decompose Gram matrices (lower triangles), slices spread over the engine."""
         xp = namespace(G)
         parts = self.engine.over(lambda k: tuple(xp.linalg.eigh(G[k, ...])), G.shape[0])
-        values = xp.concat([part[0] for part in parts])
-        vectors = xp.concat([part[1] for part in parts])
+        values, vectors = (
+            parts[0]
+            if len(parts) == 1
+            else (xp.concat(list(column)) for column in zip(*parts, strict=True))
+        )
         return Spectrum(xp.sqrt(xp.clip(values, 0.0, None)), vectors)
 
     def nuclear(self, values: Array) -> float:
@@ -111,14 +104,16 @@ class Driver:
     def certificate(self, spectrum: Spectrum, F: Array, threshold: float) -> Values:
         """Return the values of a feasible primal and a feasible dual point at this iterate."""
         xp = namespace(F)
-        parts = self.engine.each("candidate", F)
-        if parts[0].primal is None:
+        candidate = self.engine.total("candidate", F)
+        if candidate.primal is None:
             values = xp.clip(spectrum.values - threshold, 0.0, None)
         else:
-            values = self.spectrum(reduce(add, [p.primal for p in parts])).values
-        noise = sum(p.noise for p in parts)
-        primal = self.nuclear(values) + (self.lam * noise if noise else 0.0)
-        dual = self._dual(reduce(add, [p.dual for p in parts]))
+            values = self.spectrum(candidate.primal).values
+        primal = self.nuclear(values) + (self.lam * candidate.noise if candidate.noise else 0.0)
+        gram = candidate.dual
+        del candidate, values
+        dual = self._dual(gram)
+        self.engine.total("release")
         return Values(primal, dual)
 
     def _dual(self, gram: Array) -> float:
@@ -132,20 +127,65 @@ class Driver:
         best = -np.inf
         for _ in range(1 if self.problem.in_coordinates else 2):
             spectrum = self.spectrum(gram)
-            bounds = self.engine.each("clip", spectrum.apply(spectrum.above(1.0)))
-            gram = reduce(add, [b.gram for b in bounds])
+            C = spectrum.apply(spectrum.above(1.0))
+            del spectrum, gram
+            bound = self.engine.total("clip", C)
+            gram = bound.gram
             largest = xp.clip(self.spectrum(gram).values[:, -1], 1.0, None)
-            inner = reduce(add, [b.inner for b in bounds])
             if self.problem.in_coordinates:
-                value = float(xp.sum(self.omega * inner / largest))
+                value = float(xp.sum(self.omega * bound.inner / largest))
             else:
-                value = float(inner[0] / xp.max(largest))
-            best = max(best, value + sum(b.offset for b in bounds))
+                value = float(bound.inner[0] / xp.max(largest))
+            best = max(best, value + bound.offset)
         return best
 
-    def join(self, arrays: list[Array]) -> Array:
-        """Join the blocks' arrays along the samples."""
-        return arrays[0] if len(arrays) == 1 else namespace(arrays[0]).concat(arrays, axis=-1)
+    def finish(
+        self,
+        penalties: Penalties,
+        certificate: Certificate,
+        n_iter: int,
+        history: list[Check],
+        reason: StopReason,
+        F: Array | None = None,
+    ) -> Outcome:
+        """Gather what the blocks hold, one thing after the other to save memory.
+
+        With `F` the primal point is made now; else the blocks have kept one.
+        """
+        noise = self.original(self.engine.each("noise"))
+        if F is not None:
+            self.engine.total("keep", F)
+        states = _join(self.engine.each("surrender"))
+        core = _join(self.engine.each("take_best"))
+        represents = self.problem.reduction.kind != "identity"
+        state = State((core, states) if represents else (states,), penalties)
+        return Outcome(core, noise, certificate, n_iter, tuple(history), reason, state)
+
+    def original(self, parts: Iterable[Array]) -> Array:
+        """Turn the blocks' arrays of the field to one array, samples first."""
+        lift = self.problem.in_coordinates
+        return assemble(
+            self.problem,
+            self.spans,
+            (self.problem.reduction.lift(part) if lift else part for part in parts),
+        )
+
+
+def assemble(problem: Problem, spans: list[slice], parts: Iterable[Array]) -> Array:
+    """Join tensors (*sizes, n1, b) of the blocks along the samples, samples first."""
+    values = problem.data.values
+    if not isinstance(values, np.ndarray):
+        return namespace(values).concat([samples_first(part) for part in parts])
+    out = np.empty_like(values, order="C")
+    for span, part in zip(spans, parts, strict=True):
+        out[span] = samples_first(part)
+    return out
+
+
+def _join(parts: Iterable[Array]) -> Array:
+    """Join the blocks' arrays along the samples, their last axis."""
+    arrays = list(parts)
+    return arrays[0] if len(arrays) == 1 else namespace(arrays[0]).concat(arrays, axis=-1)
 
 
 def block_spans(problem: Problem, engine: Engine) -> list[slice]:
@@ -194,9 +234,7 @@ def start_block(
             T = problem.transform.inverse(red.U @ explained, axis=0)
             return Decompose(field, penalties, T - field.ball(field.residual(T) / theta) * theta)
         return Decompose(field, penalties, explained - rest[..., None] * x)
-    positive = red.s > 0
-    inverse = xp.where(positive, 1 / xp.where(positive, red.s, xp.ones_like(red.s)), 0 * red.s)
-    J = explained * inverse[..., None]
+    J = explained * reciprocal(red.s)[..., None]
     if isinstance(field, Original):
         T = field.push(explained)
         return RepresentOriginal(field, penalties, J, field.ball(field.residual(T) / theta))
@@ -228,23 +266,4 @@ def load_block(
 
 def _own(A: Array) -> Array:
     """Return a contiguous copy, so that a block may write to it."""
-    return (
-        np.array(A, order="C") if isinstance(A, np.ndarray) else namespace(A).asarray(A, copy=True)
-    )
-
-
-def outcome(
-    driver: Driver,
-    penalties: Penalties,
-    certificate: Certificate,
-    n_iter: int,
-    history: list[Check],
-    reason: StopReason,
-) -> Outcome:
-    """Gather what the blocks hold at the end of a run."""
-    engine = driver.engine
-    core = driver.join(engine.each("take_best"))
-    noise = driver.join(engine.each("noise"))
-    arrays = tuple(driver.join(list(parts)) for parts in zip(*engine.each("state"), strict=True))
-    state = State(arrays, penalties)
-    return Outcome(core, noise, certificate, n_iter, tuple(history), reason, state)
+    return np.array(A, order="C") if isinstance(A, np.ndarray) else copy(A)

@@ -14,9 +14,9 @@ from tubal import transforms
 from tubal._threads import effective_jobs
 from tubal.input import Array, Samples, namespace, read
 from tubal.problem import Lambda, Problem, positive, resolve_lam
-from tubal.reduction import reduce, samples_first, slices
+from tubal.reduction import reduce, samples_first
 from tubal.solvers.certified import Certified
-from tubal.solvers.driver import Outcome
+from tubal.solvers.driver import Outcome, assemble, block_spans
 from tubal.solvers.engines import Engine, Inline, Threads
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, State, StopReason
@@ -233,29 +233,27 @@ class _Runner:
                 problem, lam, engine,
                 tol=self.tol, max_iter=self.max_iter, state=state, callback=self.callback,
             )  # fmt: skip
+            solution = _solution(self.prepared, lam, outcome, engine)
         if outcome.reason is StopReason.MAX_ITER:
             _warn(outcome, self.tol, self.solver)
-        return _solution(self.prepared, lam, outcome)
+        return solution
 
 
-def _solution(prepared: Prepared, lam: float, outcome: Outcome) -> Solution:
+def _solution(prepared: Prepared, lam: float, outcome: Outcome, engine: Engine) -> Solution:
     problem, red = prepared.problem, prepared.problem.reduction
-    identity = red.kind == "identity"
-    whole = identity and not problem.in_coordinates
-    left = None if whole else red.left()
-    Z = Factored(left, outcome.core, problem.transform)
-    U = None if whole else red.U
-    explained = outcome.core if identity else outcome.core * red.s[..., None]
-    L = _lift(problem, explained, U)
-    E = _lift(problem, outcome.noise, red.U) if problem.in_coordinates else outcome.noise
+    whole = red.kind == "identity" and not problem.in_coordinates
+    Z = Factored(None if whole else red, outcome.core, problem.transform)
+    parts = block_spans(problem, engine)
+    L = assemble(problem, parts, (_explained(problem, outcome.core[..., j]) for j in parts))
+    E = outcome.noise
     if red.offset is not None and problem.in_coordinates:
         E = E + _outside(problem)
     if prepared.swapped:
         Z, L, E = Z.transposed(), _swap_axes(L), _swap_axes(E)
     restore = prepared.samples.restore
     return Solution(
-        E=restore(_samples(E)),
-        L=restore(_samples(L)),
+        E=restore(E),
+        L=restore(L),
         Z=Z,
         certificate=outcome.certificate,
         n_iter=outcome.n_iter,
@@ -266,33 +264,26 @@ def _solution(prepared: Prepared, lam: float, outcome: Outcome) -> Solution:
     )
 
 
-def _lift(problem: Problem, coordinates: Array, U: Array | None) -> Array:
-    hat = coordinates if U is None else U @ coordinates
-    return problem.transform.inverse(hat, axis=0)
+def _explained(problem: Problem, core: Array) -> Array:
+    """Return `D * Z` for some samples, tubes first."""
+    red = problem.reduction
+    if red.kind != "identity":
+        return red.lift(core * red.s[..., None])
+    return red.lift(core) if problem.in_coordinates else problem.transform.inverse(core, axis=0)
 
 
 def _outside(problem: Problem) -> Array:
-    """Return the part of the data outside the range of the dictionary, tubes first."""
-    X = slices(problem.transform, problem.data.values)
-    return problem.transform.inverse(X - problem.reduction.U @ problem.reduction.x, axis=0)
-
-
-def _samples(A: Array) -> Array:
-    A = samples_first(A)
-    return np.ascontiguousarray(A) if isinstance(A, np.ndarray) else A
+    """Return the part of the data outside the range of the dictionary."""
+    return problem.data.values - samples_first(problem.reduction.lift(problem.reduction.x))
 
 
 def _swap_axes(A: Array) -> Array:
-    axes = tuple(range(A.ndim))
-    return namespace(A).permute_dims(A, (*axes[:-2], axes[-1], axes[-2]))
+    return namespace(A).moveaxis(A, 0, 1)
 
 
 def _swap(samples: Samples) -> Samples:
-    def swap(A: Array) -> Array:
-        return namespace(A).moveaxis(A, 0, 1)
-
-    observed = None if samples.observed is None else swap(samples.observed)
-    return replace(samples, values=swap(samples.values), observed=observed)
+    observed = None if samples.observed is None else _swap_axes(samples.observed)
+    return replace(samples, values=_swap_axes(samples.values), observed=observed)
 
 
 def _zero_solution(prepared: Prepared, lam: float) -> Solution:
@@ -300,8 +291,7 @@ def _zero_solution(prepared: Prepared, lam: float) -> Solution:
     xp = namespace(values)
     zero = prepared.samples.restore(xp.zeros_like(values))
     red = prepared.problem.reduction
-    core = 0 * red.x
-    Z = Factored(red.left(), core, prepared.problem.transform)
+    Z = Factored(red, 0 * red.x, prepared.problem.transform)
     Z = Z.transposed() if prepared.swapped else Z
     return Solution(zero, zero, Z, Certificate(0.0, 0.0), 0, (), StopReason.TRIVIAL, lam)
 

@@ -32,6 +32,8 @@ class Field(ABC):
     s: Array
     omega: Array
     lam: float
+    exact: bool = False
+    """Whether there is no noise."""
 
     @abstractmethod
     def pull(self, Y: Array) -> Array:
@@ -47,15 +49,18 @@ class Field(ABC):
 
     @abstractmethod
     def misfit(self, T: Array) -> float:
-        """Return `g(X - T)` on what is observed."""
+        """Return `g(X - T)` on what is observed; may overwrite `T`."""
 
     @abstractmethod
     def multiplier(self, G: Array, b: float) -> Array:
-        """Return `G - b prox_{lam/b g}(G / b)`: zero off the mask, inside the dual ball."""
+        """Return `G - b prox_{lam/b g}(G / b)`: zero off the mask, inside the dual ball.
+
+        May overwrite `G`.
+        """
 
     @abstractmethod
     def ball(self, Y: Array) -> Array:
-        """Project onto the mask and the ball of the dual norm."""
+        """Project onto the mask and the ball of the dual norm; may overwrite `Y`."""
 
     @abstractmethod
     def inner(self, Y: Array) -> Array:
@@ -64,6 +69,10 @@ class Field(ABC):
     def offset_value(self, Y: Array) -> float:
         """Return the dual value of what lies outside the range of the dictionary."""
         return 0.0
+
+    def filled(self, T: Array) -> Array:
+        """Return `T` with the observed entries set to the data."""
+        raise NotImplementedError
 
     def square(self, W: Array) -> float:
         """Return the squared norm of a tensor given by its slices."""
@@ -96,16 +105,19 @@ class Reduced(Field):
 
     def misfit(self, T: Array) -> float:
         """Return the sum of the norms of the samples of `x - T`, offsets included."""
-        return self.noise.value(self.x - T, self.weights, self.offset)
+        T -= self.x
+        return self.noise.value(T, self.weights, self.offset)
 
     def multiplier(self, G: Array, b: float) -> Array:
         """Scale every sample of `G` into the ball."""
         offset = None if self.offset is None else self.offset * b
-        return self.noise.project(G, self.lam, self.weights, offset)
+        G *= self.noise.factor(sample_norms(G, self.weights), self.lam, offset)
+        return G
 
     def ball(self, Y: Array) -> Array:
         """Scale every sample of `Y` that is outside the ball onto its surface."""
-        return self.noise.project(Y, self.lam, self.weights)
+        Y *= self.noise.factor(sample_norms(Y, self.weights), self.lam)
+        return Y
 
     def inner(self, Y: Array) -> Array:
         """Return `Re <x_k, Y_k>` for every slice."""
@@ -137,6 +149,7 @@ class Original(Field):
         self.s, self.omega, self.lam, self.X, self.observed = s, omega, lam, X, observed
         self.U, self.transform, self.noise = U, transform, noise
         self.Uh = None if U is None else slice_adjoint(U)
+        self.exact = noise.name == "exact"
 
     def pull(self, Y: Array) -> Array:
         """Transform and turn to coordinates."""
@@ -149,7 +162,7 @@ class Original(Field):
 
     def residual(self, T: Array) -> Array:
         """Return `X - T` on the mask."""
-        return self._seen(self.X - T)
+        return self.seen(self.X - T)
 
     def misfit(self, T: Array) -> float:
         """Return `g(X - T)` on the mask."""
@@ -161,7 +174,7 @@ class Original(Field):
 
     def ball(self, Y: Array) -> Array:
         """Project onto mask and ball."""
-        return self.noise.project(self._seen(Y), self.lam)
+        return self.noise.project(self.seen(Y), self.lam)
 
     def inner(self, Y: Array) -> Array:
         """Return `<X, Y>` as an array of one number."""
@@ -173,7 +186,8 @@ class Original(Field):
         xp = namespace(T)
         return self.X if self.observed is None else xp.where(self.observed, self.X, T)
 
-    def _seen(self, A: Array) -> Array:
+    def seen(self, A: Array) -> Array:
+        """Set the entries that are not observed to zero."""
         if self.observed is None:
             return A
         xp = namespace(A)

@@ -22,14 +22,21 @@ CHUNK_BYTES = 2**19
 
 
 def noise_numpy(
-    x: np.ndarray, J: np.ndarray, y: np.ndarray, rho: np.ndarray, w: np.ndarray, g: np.ndarray
+    x: np.ndarray,
+    scale: np.ndarray,
+    A: np.ndarray,
+    y: np.ndarray,
+    rho: np.ndarray,
+    w: np.ndarray,
+    g: np.ndarray,
 ) -> np.ndarray:
-    """Write `g = x - rho J + y`; return the sums of `w g^2` over slices and rows."""
+    """Write `g = scale x - rho (A - y) + y`; return sums of `w g^2` over slices and rows."""
     sums = np.zeros(x.shape[-1], x.dtype)
-    for k in chunks(x):
+    for k in chunks(g):
         part = g[k]
-        np.multiply(rho[k], J[k], out=part)
-        np.subtract(x[k], part, out=part)
+        np.subtract(A[k], y[k], out=part)
+        part *= rho[k]
+        np.subtract(scale[k] * x[k], part, out=part)
         part += y[k]
         sums += w[k].reshape(-1) @ (part * part).reshape(-1, x.shape[-1])
     return sums
@@ -39,25 +46,24 @@ def update_numpy(
     g: np.ndarray,
     f: np.ndarray,
     D: np.ndarray,
-    J: np.ndarray,
-    y: np.ndarray,
     A: np.ndarray,
+    y: np.ndarray,
     rho: np.ndarray,
     tau: np.ndarray,
     a: float,
 ) -> None:
-    """Finish a step: `d = D + tau f g, J += d, y += a (f g - y) - rho d, A = J + y`."""
+    """Finish a step: `d = D + tau f g, c = a (f g - y) - rho d, A += d + c, y += c`."""
     for k in chunks(g):
-        new, step = g[k], D[k]
-        new *= f
-        step += tau[k] * new
-        J[k] += step
-        new -= y[k]
-        new *= a
-        y[k] += new
+        change, step = g[k], D[k]
+        change *= f
+        step += tau[k] * change
+        change -= y[k]
+        change *= a
+        A[k] += step
         step *= rho[k]
-        y[k] -= step
-        np.add(J[k], y[k], out=A[k])
+        change -= step
+        A[k] += change
+        y[k] += change
 
 
 def chunks(A: np.ndarray) -> list[slice]:
@@ -75,17 +81,18 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
     # Sums may be taken in any order, but NaN and infinity keep their meaning.
     compile_ = njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 
-    def noise(x, J, y, rho, w, g, sums):  # type: ignore[no-untyped-def]
-        K, r, b = x.shape
+    def noise(x, scale, A, y, rho, w, g, sums):  # type: ignore[no-untyped-def]
+        K, r, b = g.shape
         for k in range(K):
             for i in range(r):
-                rho_i, w_i = rho[k, i, 0], w[k, i]
+                scale_i, rho_i, w_i = scale[k, i, 0], rho[k, i, 0], w[k, i]
                 for j in range(b):
-                    value = x[k, i, j] - rho_i * J[k, i, j] + y[k, i, j]
+                    old = y[k, i, j]
+                    value = scale_i * x[k, i, j] - rho_i * (A[k, i, j] - old) + old
                     g[k, i, j] = value
                     sums[j] += w_i * value * value
 
-    def update(g, f, D, J, y, A, rho, tau, a):  # type: ignore[no-untyped-def]
+    def update(g, f, D, A, y, rho, tau, a):  # type: ignore[no-untyped-def]
         K, r, b = g.shape
         for k in range(K):
             for i in range(r):
@@ -93,11 +100,9 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
                 for j in range(b):
                     new, old = f[j] * g[k, i, j], y[k, i, j]
                     d = D[k, i, j] + tau_i * new
-                    J_new = J[k, i, j] + d
-                    y_new = old + a * (new - old) - rho_i * d
-                    J[k, i, j] = J_new
-                    y[k, i, j] = y_new
-                    A[k, i, j] = J_new + y_new
+                    change = a * (new - old) - rho_i * d
+                    y[k, i, j] = old + change
+                    A[k, i, j] += d + change
 
     return compile_(noise), compile_(update)
 
@@ -109,12 +114,12 @@ def passes(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return noise_numpy, update_numpy
     noise, update = compiled
 
-    def noise_pass(x, J, y, rho, w, g):  # type: ignore[no-untyped-def]
+    def noise_pass(x, scale, A, y, rho, w, g):  # type: ignore[no-untyped-def]
         sums = np.zeros(x.shape[-1], x.dtype)
-        noise(x, J, y, rho, w, g, sums)
+        noise(x, scale, A, y, rho, w, g, sums)
         return sums
 
-    def update_pass(g, f, D, J, y, A, rho, tau, a):  # type: ignore[no-untyped-def]
-        update(g, f, D, J, y, A, rho, tau, g.dtype.type(a))
+    def update_pass(g, f, D, A, y, rho, tau, a):  # type: ignore[no-untyped-def]
+        update(g, f, D, A, y, rho, tau, g.dtype.type(a))
 
     return noise_pass, update_pass

@@ -27,18 +27,12 @@ import numpy as np
 
 from tubal.input import Array, namespace
 from tubal.problem import Problem
-from tubal.solvers.blocks import (
-    Block,
-    Candidate,
-    Decompose,
-    Penalties,
-    Represent,
-    RepresentOriginal,
-    gram,
-)
-from tubal.solvers.driver import Driver, Outcome, load_block, make_field, outcome, represent
+from tubal.solvers.blocks import Block, Candidate, Penalties, copy, gram
+from tubal.solvers.decompose import Decompose
+from tubal.solvers.driver import Driver, Outcome, load_block, make_field, represent
 from tubal.solvers.engines import Engine
 from tubal.solvers.fields import Original
+from tubal.solvers.represent import Represent, RepresentOriginal
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 
 
@@ -79,19 +73,21 @@ class Published:
             make = partial(load_block, problem, lam, penalties, state.arrays)
         G = driver.place(lambda span: Follower(make(span), problem))
         history: list[Check] = []
-        reason, n_iter = StopReason.MAX_ITER, 0
+        reason, n_iter, largest = StopReason.MAX_ITER, 0, np.inf
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
             spectrum = driver.spectrum(G)
             F = spectrum.apply(spectrum.above(1 / penalties.b1))
             beta = min(self.beta_max, self.growth * penalties.b1)
-            step = driver.sum("follow", F, Penalties(beta, beta, 1.0), tol)
-            G, residuals = step.gram, step.residuals
             n_iter += 1
-            if residuals.max() <= tol:
+            due = n_iter % 50 == 0 or n_iter == max_iter
+            near = due or largest <= 1000 * tol
+            step = engine.total("follow", F, Penalties(beta, beta, 1.0), tol, near)
+            G, residuals = step.gram, step.residuals
+            largest = float(residuals.max())
+            if near and largest <= tol:
                 reason = StopReason.RESIDUALS
-            if n_iter % 50 == 0 or n_iter == max_iter or reason is StopReason.RESIDUALS:
+            if due or reason is StopReason.RESIDUALS:
                 values = driver.certificate(spectrum, F, 1 / penalties.b1)
-                engine.each("release")
                 pair, seconds = (penalties.b1, penalties.b2), time.perf_counter() - begin
                 numbers = tuple(float(value) for value in residuals)
                 check = Check(n_iter, values.primal, values.dual, numbers, pair, seconds)
@@ -101,7 +97,7 @@ class Published:
                     reason = StopReason.CALLBACK
             penalties = Penalties(beta, beta, 1.0)
         best = Certificate(history[-1].primal, history[-1].dual)
-        return outcome(driver, penalties, best, n_iter, history, reason)
+        return driver.finish(penalties, best, n_iter, history, reason)
 
 
 @dataclass(frozen=True)
@@ -127,18 +123,25 @@ class Follower:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.block, name)
 
-    def follow(self, F: Array, following: Penalties, tol: float) -> Step:
-        """Do one iteration and change to the next penalty."""
+    def follow(self, F: Array, following: Penalties, tol: float, near: bool) -> Step:
+        """Do one iteration and change to the next penalty.
+
+        Far from the end the residual of `Z = J` alone shows that the stop test fails.
+        """
         Z = F @ self.block.A
-        coefficients, fits = (
-            self._represent(F, Z) if isinstance(self.block, Represent) else self._decompose(F, Z)
-        )
-        residuals = self._sizes(coefficients, fits, tol)
+        if not isinstance(self.block, Represent):
+            residuals = self._sizes(*self._decompose(F, Z), tol)
+        elif near:
+            residuals = self._sizes(*self._represent(F, Z), tol)
+        else:
+            self.block.advance(F)
+            self.Z = Z
+            residuals = np.array([self._mean_size(Z - self.block.J, True)])
         return Step(self.block.set_penalties(following), residuals)
 
     def _represent(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
         block = self.block
-        J, Y = (_copy(A) for A in block.state())
+        J, Y = (copy(A) for A in block.state())
         E = block.noise()
         fits = [E - self.E]
         if isinstance(block, RepresentOriginal) and block.field.observed is not None:
@@ -146,7 +149,7 @@ class Follower:
             H = field.filled(field.X - block.G / beta)  # off the mask: D J - Y / beta
             fits.append(H if self._filled is None else H - self._filled)
             self._filled = H
-        block.step(F)
+        block.advance(F)
         new_J, new_Y = block.state()
         coefficients = [Z - self.Z, new_J - J, Z - new_J]
         fits.append((new_Y - Y) / block.penalties.b2)
@@ -155,7 +158,7 @@ class Follower:
 
     def _decompose(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
         block: Any = self.block
-        block.step(F)
+        block.advance(F)
         E, field = block.noise(), block.field
         fits = [E - self.E, field.push(Z) - block.B, field.push(Z - self.Z)]
         self.Z, self.E = Z, E
@@ -185,26 +188,24 @@ class Follower:
         return (self.block.field.square(A) / entries) ** 0.5
 
     def take_best(self) -> Array:
-        """Return the last output."""
-        return self.Z
+        """Hand over the last output, made to fit the data where there is no noise."""
+        Z, self.Z = self._feasible(), None
+        return Z
+
+    def _feasible(self) -> Array:
+        field = self.block.field
+        return field.pull(field.filled(field.push(self.Z))) if field.exact else self.Z
 
     def noise(self) -> Array:
         """Return the last noise."""
         return self.E
 
-    def keep(self) -> None:
-        """Do nothing: the output is the last iterate."""
-
     def candidate(self, F: Array) -> Candidate:
         """Take the output as primal point and the current multiplier as dual point."""
-        field = self.block.field
+        field, Z = self.block.field, self._feasible()
         dual = self.block.candidate(F).dual
-        T = field.push(self.Z * field.s[..., None])
-        Z = self.Z
-        if isinstance(field, Original) and field.noise.name == "exact":
-            T = field.filled(T)
-            Z = field.pull(T)
-        return Candidate(field.misfit(T), dual, gram(Z))
+        noise = 0.0 if field.exact else field.misfit(field.push(Z * field.s[..., None]))
+        return Candidate(noise, dual, gram(Z))
 
 
 def _zero_block(problem: Problem, lam: float, penalties: Penalties, span: slice) -> Block:
@@ -213,13 +214,9 @@ def _zero_block(problem: Problem, lam: float, penalties: Penalties, span: slice)
     red = problem.reduction
     if red.kind == "identity":
         return Decompose(
-            field, penalties, _copy(field.X if isinstance(field, Original) else field.x)
+            field, penalties, copy(field.X if isinstance(field, Original) else field.x)
         )
     J = 0 * red.x[:, :, span]
     if isinstance(field, Original):
         return RepresentOriginal(field, penalties, J, 0 * field.X)
     return represent(problem, field, penalties, J, 0 * J)
-
-
-def _copy(A: Array) -> Array:
-    return namespace(A).asarray(A, copy=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tubal.input import Array, namespace
+from tubal.reduction import Reduction
 from tubal.transforms import Transform
 
 
@@ -68,15 +70,21 @@ class Factored:
 
     Attributes
     ----------
-    left : array of shape (K, p, r) or None
-        None stands for the identity.
+    basis : Reduction, array of shape (K, p, r) or None
+        What coordinates stand for; None for the identity.
     core : array of shape (K, r, n2)
+        Coordinates of Z.
     transform : Transform
     """
 
-    left: Array | None
+    basis: Reduction | Array | None
     core: Array
     transform: Transform
+
+    @cached_property
+    def left(self) -> Array | None:
+        """The left factor (K, p, r), made when it is first needed; None for the identity."""
+        return self.basis.left() if isinstance(self.basis, Reduction) else self.basis
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,9 +115,8 @@ class Factored:
 
     def transposed(self) -> Factored:
         """Return the tensor with its first two axes swapped (for a transposed problem)."""
-        xp = namespace(self.core)
         if self.left is None:
-            return Factored(None, xp.asarray(self.core.mT, copy=True), self.transform)
+            return Factored(None, self.core.mT, self.transform)
         return Factored(self.core.mT, self.left.mT, self.transform)
 
 

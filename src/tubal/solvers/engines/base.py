@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,8 +32,12 @@ class Engine(ABC):
         """Make one block with each of these functions, where it shall live."""
 
     @abstractmethod
-    def each(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of every block; return the results in the order of the blocks."""
+    def each(self, method: str, *arguments: Any) -> Iterator[Any]:
+        """Call a method of every block; yield the results in the order of the blocks."""
+
+    def total(self, method: str, *arguments: Any) -> Any:
+        """Return the sum of the results of a method over the blocks, added in their order."""
+        return reduce(add, self.each(method, *arguments))
 
     @abstractmethod
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
@@ -45,9 +51,9 @@ class Inline(Engine):
         """Make the blocks."""
         self._blocks = [maker() for maker in makers]
 
-    def each(self, method: str, *arguments: Any) -> list[Any]:
+    def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block."""
-        return [getattr(block, method)(*arguments) for block in self._blocks]
+        return (getattr(block, method)(*arguments) for block in self._blocks)
 
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Call the function once."""

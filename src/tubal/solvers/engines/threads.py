@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -53,17 +54,29 @@ class Threads(Engine):
 
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:
         """Make the blocks."""
-        self._blocks = self._map(lambda maker: maker(), makers)
+        self._blocks = list(self._map(lambda maker: maker(), makers))
 
-    def each(self, method: str, *arguments: Any) -> list[Any]:
+    def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block."""
         return self._map(lambda block: getattr(block, method)(*arguments), self._blocks)
 
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Spread the pieces of `range(n)` over the threads."""
-        return self._map(function, spans(n, self._threads))
+        return list(self._map(function, spans(n, self._threads)))
 
-    def _map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def _map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         if self._pool is None or len(items) < 2:
-            return [function(item) for item in items]
-        return list(self._pool.map(function, items))
+            return (function(item) for item in items)
+        return self._in_flight(self._pool, function, items)
+
+    def _in_flight(
+        self, pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: Sequence[Any]
+    ) -> Iterator[Any]:
+        """Yield results in order with few of them waiting: each may be as large as its block."""
+        pending: deque[Future[Any]] = deque()
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) > self._threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
