@@ -17,7 +17,7 @@ from tubal import Lambda, StopReason, solve
 from tubal.algebra import tprod, transpose, tsvd
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import from_paper, to_paper
-from tubal.solvers import Certified, Inline, Published, Threads, kernels
+from tubal.solvers import Certified, Inline, Published, Threads, certified, kernels
 from tubal.transforms import RandomOrthogonal, resolve
 
 # The rows of the table of methods: dictionary, noise, needs missing entries.
@@ -576,3 +576,48 @@ def test_bad_combinations_are_named():
     Q = np.linalg.qr(rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4)))[0]
     with pytest.raises(ValueError, match="is complex"):
         solve(X, lam=0.1, transform=Q)
+
+
+# ---- single precision first ---------------------------------------------------------------------
+
+
+@pytest.fixture(name="single_first")
+def _single_first(monkeypatch):
+    monkeypatch.setattr(certified, "SINGLE_SIZE", 0)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_single_precision_first_ends_with_a_double_certificate(row, single_first):
+    X, options = instance(row, shape=(40, 8, 5), missing=0.1 if row == "TNN" else 0)
+    lam = 1.0 if row == "TNN" else Lambda.relative(0.4)
+    mixed = solve(X, lam=lam, tol=1e-6, max_iter=20_000, **options)
+    assert mixed.E.dtype == mixed.L.dtype == np.float64
+    assert mixed.Z.core.dtype in (np.float64, np.complex128)
+    check_certificate(X, mixed, options, naive.dft_matrix(5), mixed.lam, 1e-6)
+    double = solve(X, lam=lam, tol=1e-6, solver=Certified(single_first=False), **options)
+    np.testing.assert_allclose(mixed.certificate.primal, double.certificate.primal, rtol=2e-6)
+
+
+def test_callback_can_stop_in_single_precision(single_first):
+    X, options = instance("OR-TLRR", shape=(40, 8, 5))
+    sol = solve(X, lam=0.1, tol=1e-9, callback=lambda check: True)
+    assert sol.stop_reason is StopReason.CALLBACK
+    assert sol.n_iter == 10
+    check_certificate(X, sol, options, naive.dft_matrix(5), 0.1, np.inf)
+
+
+def test_iteration_limit_holds_over_both_precisions(single_first):
+    X, _ = instance("TLRR", shape=(40, 8, 5))
+    with pytest.warns(ConvergenceWarning, match="after 30 iterations"):
+        sol = solve(X, noise="l1", lam=0.05, tol=1e-9, max_iter=30)
+    assert sol.n_iter == 30
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_data_of_any_scale(single_first, scale):
+    """Single precision cannot hold the squares; such data stays in double precision."""
+    X, _ = instance("OR-TLRR", shape=(40, 8, 5))
+    plain = solve(X, lam=Lambda.relative(0.5), tol=1e-6)
+    scaled = solve(scale * X, lam=Lambda.relative(0.5), tol=1e-6)
+    np.testing.assert_allclose(scaled.E / scale, plain.E, atol=1e-3)
+    np.testing.assert_allclose(scaled.certificate.primal, plain.certificate.primal, rtol=2e-6)

@@ -131,11 +131,14 @@ class Block(ABC):
         excess *= -reciprocal(field.s)[..., None]
         clipped = field.push(excess)
         clipped += Y
-        Y = field.ball(clipped)
-        inner, offset = field.inner(Y), field.offset_value(Y)
+        del Y, excess
+        clipped = field.ball(clipped)
+        inner, offset = field.inner(clipped), field.offset_value(clipped)
+        pulled = field.pull(clipped)
         if self._dual is not None:
-            self._dual = Y
-        return Bound(inner, offset, gram(field.pull(Y) * field.s[..., None]))
+            self._dual = clipped
+        pulled *= field.s[..., None]  # in coordinates this is the clipped point itself
+        return Bound(inner, offset, gram(pulled))
 
     def keep(self, F: Array) -> int:
         """Remember the primal point as the best one."""
@@ -156,7 +159,9 @@ class Block(ABC):
         Y = self.multiplier()
         if isinstance(self.field, Original):  # several rounds of clipping follow
             self._dual = Y
-        return gram(self.field.pull(Y) * self.field.s[..., None])
+        pulled = self.field.pull(Y)
+        pulled *= self.field.s[..., None]
+        return gram(pulled)
 
     # ---- Anderson extrapolation -----------------------------------------------------------------
 

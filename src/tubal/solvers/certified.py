@@ -2,6 +2,7 @@
 
 The iteration is that of `tubal.solvers.blocks`. What is particular here:
 
+precision   large problems iterate in single precision until the gap is 1e-4.
 start       at the closed-form solution for quadratic noise of level theta, with `b1 = 1` and
             `b2 = 1/theta`. theta is the larger of two estimates, from lam and from the spectrum.
 penalties   change only at a few iterations, and only when primal and dual residuals are badly out
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log, sqrt
 from typing import Any
@@ -29,6 +30,9 @@ from tubal.solvers.driver import Driver, Outcome, load_block, start_block
 from tubal.solvers.engines import Engine
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 
+SINGLE_TOL = 1e-4
+SINGLE_ITERATIONS = 150
+SINGLE_SIZE = 200_000
 REBALANCE = frozenset(
     {20, 30, 40, 50, 60, 70, 80, 90, 100, 130, 160, 200, 250, 300, 370, 450, 550, 700, 850, 1000}
 )
@@ -47,11 +51,15 @@ class Certified:
         reach `tol`.
     memory : int
         Number of iterates of the Anderson extrapolation; 0 switches it off.
+    single_first : bool
+        Whether large problems in double precision are first solved in single precision, to a gap
+        of 1e-4. The certificate is always computed in the precision of the data.
     """
 
     relax: float = 1.7
     first_check: int = 10
     memory: int = 5
+    single_first: bool = True
     default_tol = 1e-4
     default_max_iter = 5000
 
@@ -67,65 +75,172 @@ class Certified:
         callback: Callable[[Check], Any] | None = None,
     ) -> Outcome:
         """Solve the problem for one `lam`."""
-        begin = time.perf_counter()
-        driver = Driver(problem, lam, engine)
-        G: Array
-        if state is None:
-            penalties, theta = self._start(problem, lam)
-            G = driver.place(partial(start_block, problem, lam, penalties, theta))
+        run = Run(self, lam, engine, max_iter, callback)
+        if state is not None:
+            run.resume(problem, state)
+        elif self.single_first and single_is_worth_it(problem):
+            run.begin(in_single(problem), *self._start(problem, lam))
+            run.iterate(max(tol, SINGLE_TOL), min(max_iter, SINGLE_ITERATIONS))
+            run.resume(problem, run.suspend(tol, max_iter))
         else:
-            penalties = state.penalties
-            G = driver.place(partial(load_block, problem, lam, penalties, state.arrays))
-        anderson = Anderson(driver, 0 if problem.in_coordinates else self.memory)
-        history: list[Check] = []
-        best = Certificate(np.inf, -np.inf)
-        residuals: tuple[float, ...] = ()
-        n_iter, next_check = 0, min(self.first_check, max_iter)
-        reason = StopReason.MAX_ITER
-        while True:
-            spectrum = driver.spectrum(G)
-            G = None  # certificates need the memory
-            F = spectrum.apply(spectrum.above(1 / penalties.b1))
-            if n_iter >= next_check:
-                values = driver.certificate(spectrum, F, 1 / penalties.b1)
-                # The best primal point costs an array; where its value hardly ever rises again
-                # (whole-sample noise on complete data), the current one is as good.
-                if problem.in_coordinates or values.primal < best.primal:
-                    best = Certificate(values.primal, best.dual)
-                    if not problem.in_coordinates:
-                        engine.total("keep", F)
-                best = Certificate(best.primal, max(values.dual, best.dual))
-                seconds = time.perf_counter() - begin
-                pair = (penalties.b1, penalties.b2)
-                check = Check(n_iter, best.primal, best.dual, residuals, pair, seconds)
-                history.append(check)
-                asked = callback is not None and callback(check) is True
-                if best.gap <= tol:
-                    reason = StopReason.GAP
-                elif asked:
-                    reason = StopReason.CALLBACK
-                if reason is not StopReason.MAX_ITER or n_iter >= max_iter:
-                    break
-                next_check = min(max_iter, n_iter + steps_to_check(history, tol))
-            if n_iter in REBALANCE:
-                penalties, residuals, changed = _rebalance(driver, F, penalties)
-                if changed:
-                    anderson.reset()
-                    G = driver.engine.total("set_penalties", penalties)
-                    spectrum = driver.spectrum(G)
-                    F = spectrum.apply(spectrum.above(1 / penalties.b1))
-            G = driver.engine.total("step", F)
-            n_iter += 1
-            G = anderson.after(n_iter, G)
-        del spectrum
-        last = F if problem.in_coordinates else None
-        return driver.finish(penalties, best, n_iter, history, reason, last)
+            run.begin(problem, *self._start(problem, lam))
+        run.iterate(tol, max_iter)
+        return run.finish()
 
     def _start(self, problem: Problem, lam: float) -> tuple[Penalties, float]:
         rank = 0.4 * problem.reduction.shape[1]
         theta = max(problem.theta_of_lam(lam), problem.theta_of_rank(rank))
         b1 = 1 / theta if problem.reduction.kind == "identity" else 1.0
         return Penalties(b1, 1 / theta, self.relax), theta
+
+
+class Run:
+    """The iteration as it goes on: place blocks, iterate, perhaps move, iterate again, finish."""
+
+    def __init__(
+        self,
+        solver: Certified,
+        lam: float,
+        engine: Engine,
+        max_iter: int,
+        callback: Callable[[Check], Any] | None,
+    ) -> None:
+        self.solver, self.lam, self.engine, self.callback = solver, lam, engine, callback
+        self.history: list[Check] = []
+        self.n_iter, self.next_check = 0, min(solver.first_check, max_iter)
+        self.residuals: tuple[float, ...] = ()
+        self.reason = StopReason.MAX_ITER
+        self.spectrum: Any = None
+        self.F: Array = None
+        self.clock = time.perf_counter()
+
+    def begin(self, problem: Problem, penalties: Penalties, theta: float) -> None:
+        """Start at the closed-form solution."""
+        self._place(problem, penalties, partial(start_block, problem, self.lam, penalties, theta))
+
+    def resume(self, problem: Problem, state: State) -> None:
+        """Start where another run stopped."""
+        penalties, arrays = state.penalties, state.arrays
+        self._place(problem, penalties, partial(load_block, problem, self.lam, penalties, arrays))
+
+    def _place(self, problem: Problem, penalties: Penalties, make: Callable[[slice], Any]) -> None:
+        self.problem, self.penalties = problem, penalties
+        self.driver = Driver(problem, self.lam, self.engine)
+        self.anderson = Anderson(self.driver, 0 if problem.in_coordinates else self.solver.memory)
+        self.best = Certificate(np.inf, -np.inf)
+        self.G: Array = self.driver.place(make)
+
+    def iterate(self, tol: float, max_iter: int) -> None:
+        """Iterate until the gap is at most `tol`, the callback says so, or `max_iter` is reached.
+
+        A run that the callback has stopped only takes a last certificate.
+        """
+        stopped = self.reason is StopReason.CALLBACK
+        self.reason = StopReason.CALLBACK if stopped else StopReason.MAX_ITER
+        while True:
+            self._decompose()
+            if self.n_iter >= self.next_check:
+                self._certify(tol, stopped)
+                if self.reason is not StopReason.MAX_ITER or self.n_iter >= max_iter:
+                    break
+                self.next_check = min(max_iter, self.n_iter + steps_to_check(self.history, tol))
+            if self.n_iter in REBALANCE:
+                self._rebalance()
+            self.G = self.engine.total("step", self.F)
+            self.n_iter += 1
+            self.G = self.anderson.after(self.n_iter, self.G)
+
+    def _decompose(self) -> None:
+        self.spectrum = self.driver.spectrum(self.G)
+        self.G = None  # certificates need the memory
+        self.F = self.driver.above(self.spectrum, 1 / self.penalties.b1)
+
+    def _certify(self, tol: float, stopped: bool) -> None:
+        """Take a certificate and decide whether to stop."""
+        penalties, in_coordinates = self.penalties, self.problem.in_coordinates
+        values = self.driver.certificate(self.spectrum, self.F, 1 / penalties.b1)
+        # The best primal point costs an array; where its value hardly ever rises again
+        # (whole-sample noise on complete data), the current one is as good.
+        if in_coordinates or values.primal < self.best.primal:
+            self.best = Certificate(values.primal, self.best.dual)
+            if not in_coordinates:
+                self.engine.total("keep", self.F)
+        self.best = Certificate(self.best.primal, max(values.dual, self.best.dual))
+        seconds = time.perf_counter() - self.clock
+        pair = (penalties.b1, penalties.b2)
+        primal, dual = self.best.primal, self.best.dual
+        check = Check(self.n_iter, primal, dual, self.residuals, pair, seconds)
+        self.history.append(check)
+        asked = self.callback is not None and not stopped and self.callback(check) is True
+        if self.best.gap <= tol:
+            self.reason = StopReason.GAP
+        elif asked:
+            self.reason = StopReason.CALLBACK
+
+    def _rebalance(self) -> None:
+        """Bring primal and dual residuals together where they are badly out of balance."""
+        squares = np.maximum(self.engine.total("measure", self.F), 1e-300)
+        primal = np.sqrt(squares[:, 0] / squares[:, 1])
+        dual = np.sqrt(squares[:, 2] / squares[:, 3])
+        self.residuals = (*map(float, primal), *map(float, dual))
+        band = (1 / 30, 3.0) if self.problem.in_coordinates else (1 / 60, 0.25)
+        factors = [_balance_factor(q, *band) for q in primal / dual]
+        if any(factor != 1 for factor in factors):
+            b1, b2 = self.penalties.b1 * factors[0], self.penalties.b2 * factors[-1]
+            self.penalties = Penalties(b1, b2, self.penalties.relax)
+            self.anderson.reset()
+            self.G = self.engine.total("set_penalties", self.penalties)
+            self._decompose()
+
+    def suspend(self, tol: float, max_iter: int) -> State:
+        """Return the state, and let the blocks go; the run goes on with another `tol`."""
+        self.F = self.spectrum = None
+        state = State(self.driver.states(), self.penalties)
+        self.engine.place([])
+        reached = self.history[-1].gap <= tol or self.reason is StopReason.CALLBACK
+        later = 0 if reached else steps_to_check(self.history, tol)
+        self.next_check = min(max_iter, self.n_iter + later)
+        return state
+
+    def finish(self) -> Outcome:
+        """Gather the result."""
+        F = self.F if self.problem.in_coordinates else None
+        self.F = self.spectrum = None
+        return self.driver.finish(
+            self.penalties, self.best, self.n_iter, self.history, self.reason, F
+        )
+
+
+def single_is_worth_it(problem: Problem) -> bool:
+    """Whether to iterate in single precision first: large double arrays of an ordinary scale."""
+    x = problem.reduction.x
+    if not isinstance(x, np.ndarray) or x.real.dtype != np.float64 or x.size < SINGLE_SIZE:
+        return False
+    largest = [float(problem.reduction.s.max()), float(problem.reduction.values.max())]
+    return all(1e-5 < value < 1e5 for value in largest)
+
+
+def in_single(problem: Problem) -> Problem:
+    """Return the problem with single-precision arrays."""
+    red, data = problem.reduction, problem.data
+    if not problem.in_coordinates:
+        data = replace(data, values=_single(data.values))
+    red = replace(
+        red,
+        U=_single(red.U),
+        s=_single(red.s),
+        x=_single(red.x),
+        V=_single(red.V),
+        offset=_single(red.offset),
+        values=_single(red.values),
+    )
+    return replace(problem, data=data, reduction=red)
+
+
+def _single(A: np.ndarray | None) -> Any:
+    if A is None:
+        return None
+    return A.astype(np.complex64 if np.iscomplexobj(A) else np.float32)
 
 
 class Anderson:
@@ -177,25 +292,13 @@ def steps_to_check(history: list[Check], tol: float) -> int:
     The gap falls about geometrically; a certificate costs about two iterations.
     """
     last = history[-1]
-    if len(history) < 2 or not last.gap > 0:
-        return 5
-    before = history[-2]
+    earlier = [check for check in history if check.n_iter < last.n_iter]
+    if not earlier or not last.gap > 0:
+        return 5 if last.gap < 300 * tol else 10
+    before = earlier[-1]
     rate = log(max(before.gap, 1e-300) / last.gap) / (last.n_iter - before.n_iter)
     expected = log(last.gap / tol) / rate if rate > 0 else np.inf
-    return int(min(max(0.8 * expected, 5), 25 if last.n_iter < 200 else 100))
-
-
-def _rebalance(
-    driver: Driver, F: Array, penalties: Penalties
-) -> tuple[Penalties, tuple[float, ...], bool]:
-    """Return penalties that bring primal and dual residuals together, and these residuals."""
-    squares = np.maximum(driver.engine.total("measure", F), 1e-300)
-    primal = np.sqrt(squares[:, 0] / squares[:, 1])
-    dual = np.sqrt(squares[:, 2] / squares[:, 3])
-    band = (1 / 30, 3.0) if driver.problem.in_coordinates else (1 / 60, 0.25)
-    factors = [_balance_factor(q, *band) for q in primal / dual]
-    new = Penalties(penalties.b1 * factors[0], penalties.b2 * factors[-1], penalties.relax)
-    return new, (*map(float, primal), *map(float, dual)), any(f != 1 for f in factors)
+    return int(min(max(1.1 * expected, 5), 25 if last.n_iter < 200 else 100))
 
 
 def _balance_factor(q: float, low: float, high: float) -> float:

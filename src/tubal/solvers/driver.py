@@ -16,7 +16,7 @@ from tubal._threads import spans
 from tubal.algebra import slice_adjoint
 from tubal.input import Array, namespace
 from tubal.problem import Problem
-from tubal.reduction import samples_first, tubes_first
+from tubal.reduction import Reduction, samples_first, tubes_first
 from tubal.solvers.blocks import Block, Penalties, copy, reciprocal
 from tubal.solvers.decompose import Decompose
 from tubal.solvers.engines import Engine
@@ -24,7 +24,7 @@ from tubal.solvers.fields import Original, Reduced
 from tubal.solvers.represent import RepresentFast, RepresentOriginal, RepresentReduced
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 
-MIN_BLOCK = 32
+MIN_BLOCK = 48
 """Fewer samples than this in a block make its matrix products inefficient."""
 
 
@@ -35,20 +35,16 @@ class Spectrum:
     values: Array
     vectors: Array
 
-    def apply(self, factor: Array) -> Array:
-        """Return `Q diag(factor) Q^H` for factors that vanish below some index."""
-        xp = namespace(factor)
-        rank = int(xp.max(xp.sum(xp.astype(factor != 0, xp.int64), axis=-1)))
-        first = factor.shape[-1] - rank
-        Q, factor = self.vectors[..., first:], factor[..., first:]
-        return (Q * xp.astype(factor, Q.dtype)[:, None, :]) @ slice_adjoint(Q)
 
-    def above(self, threshold: float) -> Array:
-        """Return `(1 - threshold / sigma)_+`."""
-        xp = namespace(self.values)
-        big = self.values > threshold
-        safe = xp.where(big, self.values, xp.ones_like(self.values))
-        return xp.where(big, 1 - threshold / safe, xp.zeros_like(self.values))
+def above(values: Array, vectors: Array, threshold: float) -> Array:
+    """Return `Q diag((1 - threshold / sigma)_+) Q^H`: what is left of directions above it."""
+    xp = namespace(values)
+    big = values > threshold
+    rank = int(xp.max(xp.sum(xp.astype(big, xp.int64), axis=-1)))
+    first = values.shape[-1] - rank
+    Q, big, values = vectors[..., first:], big[:, first:], values[:, first:]
+    factor = xp.where(big, 1 - threshold / xp.where(big, values, 1.0), 0.0 * values)
+    return (Q * xp.astype(factor, Q.dtype)[:, None, :]) @ slice_adjoint(Q)
 
 
 @dataclass(frozen=True)
@@ -96,6 +92,20 @@ class Driver:
         )
         return Spectrum(xp.sqrt(xp.clip(values, 0.0, None)), vectors)
 
+    def _largest(self, G: Array) -> Array:
+        """Return the largest eigenvalue of every Gram matrix."""
+        xp = namespace(G)
+        parts = self.engine.over(lambda k: xp.linalg.eigvalsh(G[k, ...])[:, -1], G.shape[0])
+        return xp.concat(parts)
+
+    def above(self, spectrum: Spectrum, threshold: float) -> Array:
+        """Return the operator that shrinks singular values by `threshold`, slices spread."""
+        values, vectors = spectrum.values, spectrum.vectors
+        parts = self.engine.over(
+            lambda k: above(values[k, ...], vectors[k, ...], threshold), values.shape[0]
+        )
+        return parts[0] if len(parts) == 1 else namespace(values).concat(parts)
+
     def nuclear(self, values: Array) -> float:
         """Return the nuclear norm for singular values of all slices."""
         xp = namespace(values)
@@ -127,11 +137,11 @@ class Driver:
         best = -np.inf
         for _ in range(1 if self.problem.in_coordinates else 2):
             spectrum = self.spectrum(gram)
-            C = spectrum.apply(spectrum.above(1.0))
+            C = self.above(spectrum, 1.0)
             del spectrum, gram
             bound = self.engine.total("clip", C)
             gram = bound.gram
-            largest = xp.clip(self.spectrum(gram).values[:, -1], 1.0, None)
+            largest = xp.sqrt(xp.clip(self._largest(gram), 1.0, None))
             if self.problem.in_coordinates:
                 value = float(xp.sum(self.omega * bound.inner / largest))
             else:
@@ -160,6 +170,11 @@ class Driver:
         represents = self.problem.reduction.kind != "identity"
         state = State((core, states) if represents else (states,), penalties)
         return Outcome(core, noise, certificate, n_iter, tuple(history), reason, state)
+
+    def states(self) -> tuple[Array, ...]:
+        """Return the arrays that determine the iteration, of all samples."""
+        parts = list(self.engine.each("state"))
+        return tuple(_join(arrays) for arrays in zip(*parts, strict=True))
 
     def original(self, parts: Iterable[Array]) -> Array:
         """Turn the blocks' arrays of the field to one array, samples first."""
@@ -194,7 +209,7 @@ def block_spans(problem: Problem, engine: Engine) -> list[slice]:
     if engine.max_block_bytes is None:
         return [slice(0, n2)]
     size = K * r * n2 * problem.reduction.x.dtype.itemsize
-    wanted = max(8, -(-size // engine.max_block_bytes))
+    wanted = max(4, -(-size // engine.max_block_bytes))
     return spans(n2, max(1, min(wanted, n2 // MIN_BLOCK)))
 
 
@@ -256,12 +271,19 @@ def load_block(
 ) -> Block:
     """Return a block that continues from the state of an earlier solution."""
     field = make_field(problem, lam, span)
-    parts = tuple(_own(A[..., span]) for A in arrays)
+    parts = tuple(_own(_like(A[..., span], problem.reduction)) for A in arrays)
     if problem.reduction.kind == "identity":
         return Decompose(field, penalties, *parts)
     if isinstance(field, Original):
         return RepresentOriginal(field, penalties, *parts)
     return represent(problem, field, penalties, *parts)
+
+
+def _like(A: Array, reduction: Reduction) -> Array:
+    """Return `A` in the precision of the problem."""
+    xp = namespace(A)
+    coordinates = xp.isdtype(A.dtype, "complex floating")
+    return xp.astype(A, (reduction.x if coordinates else reduction.s).dtype, copy=False)
 
 
 def _own(A: Array) -> Array:

@@ -52,11 +52,13 @@ def update_numpy(
     tau: np.ndarray,
     a: float,
 ) -> None:
-    """Finish a step: `d = D + tau f g, c = a (f g - y) - rho d, A += d + c, y += c`."""
+    """Finish a step: `d = tau (D - A + f g), c = a (f g - y) - rho d, A += d + c, y += c`."""
     for k in chunks(g):
         change, step = g[k], D[k]
         change *= f
-        step += tau[k] * change
+        step -= A[k]
+        step += change
+        step *= tau[k]
         change -= y[k]
         change *= a
         A[k] += step
@@ -99,7 +101,7 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
                 rho_i, tau_i = rho[k, i, 0], tau[k, i, 0]
                 for j in range(b):
                     new, old = f[j] * g[k, i, j], y[k, i, j]
-                    d = D[k, i, j] + tau_i * new
+                    d = tau_i * (D[k, i, j] - A[k, i, j] + new)
                     change = a * (new - old) - rho_i * d
                     y[k, i, j] = old + change
                     A[k, i, j] += d + change

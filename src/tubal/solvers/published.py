@@ -76,7 +76,7 @@ class Published:
         reason, n_iter, largest = StopReason.MAX_ITER, 0, np.inf
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
             spectrum = driver.spectrum(G)
-            F = spectrum.apply(spectrum.above(1 / penalties.b1))
+            F = driver.above(spectrum, 1 / penalties.b1)
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter

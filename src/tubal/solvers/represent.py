@@ -42,8 +42,10 @@ class Represent(Block):
     def advance(self, F: Array) -> None:
         """Do one iteration."""
         change = self._noise_step()
-        D = self._operator(F) @ self.A
-        D += self._tau * change
+        D = F @ self.A
+        D -= self.A
+        D += change
+        D *= self._tau
         change -= self.y
         change *= self.penalties.relax
         self._follow(D)
@@ -64,33 +66,32 @@ class Represent(Block):
     def measure(self, F: Array) -> np.ndarray:
         """Return the balance of `Z = J` and of `B = D J`."""
         field, b1, b2 = self.field, self.penalties.b1, self.penalties.b2
-        s = field.s[..., None]
-        Z = F @ self.A
-        yn = field.pull(self.multiplier()) * s / b1
-        D = self._tau * (Z - self.A + yn)
-        J = self.J + D
+        square, s = field.square, field.s[..., None]
         back = reciprocal(field.s)[..., None] * b1  # from y to the multiplier's coordinates
-        explained = s * self.J + (yn - self.y) * back / b2
-        y = self.y + self.penalties.relax * (yn - self.y) - self._rho * D
-        square = field.square
-        first = [square(Z - J), max(square(Z), square(J)), b1**2 * square(D), b1**2 * square(y)]
-        second = [
-            square(explained - s * J),
-            max(square(explained), square(s * J)),
-            b2**2 * square(s * D),
-            square(y * back),
-        ]
+        Z = F @ self.A
+        change = field.pull(self.multiplier()) * (s / b1)
+        D = self._tau * (Z - self.A + change)
+        change -= self.y
+        step = change * (back / b2)  # explained data - D J
+        step -= s * D
+        second = [square(step), 0.0, b2**2 * square(s * D), 0.0]
+        J = self.A - self.y
+        step = s * J + change * (back / b2)
+        J += D
+        second[1] = max(square(step), square(s * J))
+        first = [0.0, max(square(Z), square(J)), b1**2 * square(D), 0.0]
+        Z -= J
+        first[0] = square(Z)
+        change *= self.penalties.relax
+        change -= self._rho * D
+        change += self.y
+        first[3], second[3] = b1**2 * square(change), square(change * back)
         return np.array([first, second])
 
     def _prepare(self, penalties: Penalties) -> None:
         self.penalties = penalties
         self._rho = penalties.b2 / penalties.b1 * self.field.s[..., None] ** 2
         self._tau = penalties.relax / (1 + self._rho)
-
-    def _operator(self, F: Array) -> Array:
-        """Return `a / (1 + rho) (F - I)`."""
-        eye = namespace(F).eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        return self._tau * (F - eye)
 
     @abstractmethod
     def _noise_step(self) -> Array:
@@ -180,7 +181,7 @@ class RepresentFast(RepresentReduced):
         pairs = A.shape[-1] // self.A.shape[-1]
         norms = np.sqrt(sums.reshape(-1, pairs).sum(axis=1))
         f = np.repeat(self._factor(norms), pairs)
-        D = _real_view(self._operator(F) @ self.A)
+        D = _real_view(F @ self.A)
         self._update_pass(g, f, D, A, y, self._rho, self._tau, self.penalties.relax)
 
 

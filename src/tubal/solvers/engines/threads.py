@@ -75,8 +75,8 @@ class Threads(Engine):
         """Yield results in order with few of them waiting: each may be as large as its block."""
         pending: deque[Future[Any]] = deque()
         for item in items:
-            pending.append(pool.submit(function, item))
             if len(pending) > self._threads:
                 yield pending.popleft().result()
+            pending.append(pool.submit(function, item))
         while pending:
             yield pending.popleft().result()
