@@ -111,7 +111,6 @@ class Run:
         self.residuals: tuple[float, ...] = ()
         self.reason = StopReason.MAX_ITER
         self.spectrum: Any = None
-        self.F: Array = None
         self.clock = time.perf_counter()
 
     def begin(self, problem: Problem, penalties: Penalties, theta: float) -> None:
@@ -146,25 +145,24 @@ class Run:
                 self.next_check = min(max_iter, self.n_iter + steps_to_check(self.history, tol))
             if self.n_iter in REBALANCE:
                 self._rebalance()
-            self.G = self.engine.total("step", self.F)
+            self.G = self.engine.total("step", self.spectrum.shrink)
             self.n_iter += 1
             self.G = self.anderson.after(self.n_iter, self.G)
 
     def _decompose(self) -> None:
-        self.spectrum = self.driver.spectrum(self.G)
+        self.spectrum = self.driver.spectrum(self.G, 1 / self.penalties.b1)
         self.G = None  # certificates need the memory
-        self.F = self.driver.above(self.spectrum, 1 / self.penalties.b1)
 
     def _certify(self, tol: float, stopped: bool) -> None:
         """Take a certificate and decide whether to stop."""
         penalties, in_coordinates = self.penalties, self.problem.in_coordinates
-        values = self.driver.certificate(self.spectrum, self.F, 1 / penalties.b1)
+        values = self.driver.certificate(self.spectrum, 1 / penalties.b1)
         # The best primal point costs an array; where its value hardly ever rises again
         # (whole-sample noise on complete data), the current one is as good.
         if in_coordinates or values.primal < self.best.primal:
             self.best = Certificate(values.primal, self.best.dual)
             if not in_coordinates:
-                self.engine.total("keep", self.F)
+                self.engine.total("keep", self.spectrum.shrink)
         self.best = Certificate(self.best.primal, max(values.dual, self.best.dual))
         seconds = time.perf_counter() - self.clock
         pair = (penalties.b1, penalties.b2)
@@ -179,7 +177,7 @@ class Run:
 
     def _rebalance(self) -> None:
         """Bring primal and dual residuals together where they are badly out of balance."""
-        squares = np.maximum(self.engine.total("measure", self.F), 1e-300)
+        squares = np.maximum(self.engine.total("measure", self.spectrum.shrink), 1e-300)
         primal = np.sqrt(squares[:, 0] / squares[:, 1])
         dual = np.sqrt(squares[:, 2] / squares[:, 3])
         self.residuals = (*map(float, primal), *map(float, dual))
@@ -194,7 +192,7 @@ class Run:
 
     def suspend(self, tol: float, max_iter: int) -> State:
         """Return the state, and let the blocks go; the run goes on with another `tol`."""
-        self.F = self.spectrum = None
+        self.spectrum = None
         state = State(self.driver.states(), self.penalties)
         self.engine.place([])
         reached = self.history[-1].gap <= tol or self.reason is StopReason.CALLBACK
@@ -204,8 +202,8 @@ class Run:
 
     def finish(self) -> Outcome:
         """Gather the result."""
-        F = self.F if self.problem.in_coordinates else None
-        self.F = self.spectrum = None
+        F = self.spectrum.shrink if self.problem.in_coordinates else None
+        self.spectrum = None
         return self.driver.finish(
             self.penalties, self.best, self.n_iter, self.history, self.reason, F
         )

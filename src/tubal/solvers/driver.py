@@ -30,10 +30,11 @@ MIN_BLOCK = 48
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Singular values (rising) and left singular vectors of the matrices behind Grams."""
+    """Singular values (rising) of the matrices behind Grams, and an operator made from them."""
 
     values: Array
-    vectors: Array
+    shrink: Array
+    """Applied to the matrices it shrinks their singular values by the threshold."""
 
 
 def above(values: Array, vectors: Array, threshold: float) -> Array:
@@ -81,44 +82,39 @@ class Driver:
         self.engine.place([partial(make, span) for span in self.spans])
         return self.engine.total("gram")
 
-    def spectrum(self, G: Array) -> Spectrum:
+    def spectrum(self, G: Array, threshold: float) -> Spectrum:
         """Decompose Gram matrices (lower triangles), slices spread over the engine."""
         xp = namespace(G)
-        parts = self.engine.over(lambda k: tuple(xp.linalg.eigh(G[k, ...])), G.shape[0])
-        values, vectors = (
-            parts[0]
-            if len(parts) == 1
-            else (xp.concat(list(column)) for column in zip(*parts, strict=True))
-        )
-        return Spectrum(xp.sqrt(xp.clip(values, 0.0, None)), vectors)
 
-    def _largest(self, G: Array) -> Array:
-        """Return the largest eigenvalue of every Gram matrix."""
+        def decompose(k: slice) -> tuple[Array, Array]:
+            values, vectors = xp.linalg.eigh(G[k, ...])
+            values = xp.sqrt(xp.clip(values, 0.0, None))
+            return values, above(values, vectors, threshold)
+
+        parts = self.engine.over(decompose, G.shape[0])
+        if len(parts) == 1:
+            return Spectrum(*parts[0])
+        return Spectrum(*(xp.concat(list(column)) for column in zip(*parts, strict=True)))
+
+    def squares(self, G: Array) -> Array:
+        """Return the squared singular values (rising) behind Gram matrices."""
         xp = namespace(G)
-        parts = self.engine.over(lambda k: xp.linalg.eigvalsh(G[k, ...])[:, -1], G.shape[0])
-        return xp.concat(parts)
-
-    def above(self, spectrum: Spectrum, threshold: float) -> Array:
-        """Return the operator that shrinks singular values by `threshold`, slices spread."""
-        values, vectors = spectrum.values, spectrum.vectors
-        parts = self.engine.over(
-            lambda k: above(values[k, ...], vectors[k, ...], threshold), values.shape[0]
-        )
-        return parts[0] if len(parts) == 1 else namespace(values).concat(parts)
+        parts = self.engine.over(lambda k: xp.linalg.eigvalsh(G[k, ...]), G.shape[0])
+        return xp.clip(xp.concat(parts), 0.0, None)
 
     def nuclear(self, values: Array) -> float:
         """Return the nuclear norm for singular values of all slices."""
         xp = namespace(values)
         return float(xp.sum(self.omega[:, None] * values))
 
-    def certificate(self, spectrum: Spectrum, F: Array, threshold: float) -> Values:
+    def certificate(self, spectrum: Spectrum, threshold: float) -> Values:
         """Return the values of a feasible primal and a feasible dual point at this iterate."""
-        xp = namespace(F)
-        candidate = self.engine.total("candidate", F)
+        xp = namespace(spectrum.values)
+        candidate = self.engine.total("candidate", spectrum.shrink)
         if candidate.primal is None:
             values = xp.clip(spectrum.values - threshold, 0.0, None)
         else:
-            values = self.spectrum(candidate.primal).values
+            values = xp.sqrt(self.squares(candidate.primal))
         primal = self.nuclear(values) + (self.lam * candidate.noise if candidate.noise else 0.0)
         gram = candidate.dual
         del candidate, values
@@ -136,12 +132,11 @@ class Driver:
         xp = namespace(gram)
         best = -np.inf
         for _ in range(1 if self.problem.in_coordinates else 2):
-            spectrum = self.spectrum(gram)
-            C = self.above(spectrum, 1.0)
-            del spectrum, gram
-            bound = self.engine.total("clip", C)
+            clip = self.spectrum(gram, 1.0).shrink
+            del gram
+            bound = self.engine.total("clip", clip)
             gram = bound.gram
-            largest = xp.sqrt(xp.clip(self._largest(gram), 1.0, None))
+            largest = xp.sqrt(xp.clip(self.squares(gram)[:, -1], 1.0, None))
             if self.problem.in_coordinates:
                 value = float(xp.sum(self.omega * bound.inner / largest))
             else:

@@ -75,19 +75,18 @@ class Published:
         history: list[Check] = []
         reason, n_iter, largest = StopReason.MAX_ITER, 0, np.inf
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
-            spectrum = driver.spectrum(G)
-            F = driver.above(spectrum, 1 / penalties.b1)
+            spectrum = driver.spectrum(G, 1 / penalties.b1)
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter
             near = due or largest <= 1000 * tol
-            step = engine.total("follow", F, Penalties(beta, beta, 1.0), tol, near)
+            step = engine.total("follow", spectrum.shrink, Penalties(beta, beta, 1.0), tol, near)
             G, residuals = step.gram, step.residuals
             largest = float(residuals.max())
             if near and largest <= tol:
                 reason = StopReason.RESIDUALS
             if due or reason is StopReason.RESIDUALS:
-                values = driver.certificate(spectrum, F, 1 / penalties.b1)
+                values = driver.certificate(spectrum, 1 / penalties.b1)
                 pair, seconds = (penalties.b1, penalties.b2), time.perf_counter() - begin
                 numbers = tuple(float(value) for value in residuals)
                 check = Check(n_iter, values.primal, values.dual, numbers, pair, seconds)

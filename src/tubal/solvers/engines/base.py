@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from operator import add
+from operator import iadd
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,8 +36,11 @@ class Engine(ABC):
         """Call a method of every block; yield the results in the order of the blocks."""
 
     def total(self, method: str, *arguments: Any) -> Any:
-        """Return the sum of the results of a method over the blocks, added in their order."""
-        return reduce(add, self.each(method, *arguments))
+        """Return the sum of the results of a method over the blocks, added in their order.
+
+        The first result is overwritten, so methods return arrays of their own.
+        """
+        return reduce(iadd, self.each(method, *arguments))
 
     @abstractmethod
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
