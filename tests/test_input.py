@@ -163,3 +163,11 @@ def test_torch_tensors_stay_tensors():
     assert isinstance(samples.values, torch.Tensor)
     assert samples.values.dtype == torch.float32
     assert samples.observed.tolist() == [[[True], [False]], [[True], [True]]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [(float, np.float64), ("float32", np.float32), (np.float32, np.float32)],
+)
+def test_types_are_read_in_every_spelling(dtype, kept):
+    assert read(np.ones((3, 2)), dtype=dtype).values.dtype == kept

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from tubal.input import Samples, read
+from tubal.input import Samples, read, samples_first, tubes_first
 from tubal.noise import sample_norms
-from tubal.reduction import reduce, samples_first, skinny_svd, slices, tubes_first
+from tubal.reduction import reduce, skinny_svd, slices
 from tubal.transforms import resolve
 
 TRANSFORMS = ("dft", "dct", "rom", "data", "none")

@@ -1,6 +1,7 @@
 """`tubal.solve` against the authors' code, CVXPY, a transcription and its own certificate."""
 
 import itertools
+import pickle
 import threading
 import warnings
 
@@ -621,3 +622,123 @@ def test_data_of_any_scale(single_first, scale):
     scaled = solve(scale * X, lam=Lambda.relative(0.5), tol=1e-6)
     np.testing.assert_allclose(scaled.E / scale, plain.E, atol=1e-3)
     np.testing.assert_allclose(scaled.certificate.primal, plain.certificate.primal, rtol=2e-6)
+
+
+# ---- found in review ----------------------------------------------------------------------------
+
+
+def test_tiles_index_like_arrays():
+    X, _ = instance("OR-TLRR", shape=(6, 3, 4))
+    factored = solve(X, lam=0.2).Z
+    Z = factored.to_array()
+    for i, j in itertools.product([0, 5, slice(1, 3), [2, 4]], repeat=2):
+        np.testing.assert_allclose(factored.tile(i, j), Z[i][..., j, :], atol=1e-12)
+
+
+def test_the_name_rom_means_one_matrix():
+    X, _ = instance("OR-TLRR", shape=(20, 6, 4))
+    a, b = (solve(X, lam=0.2, transform="rom") for _ in range(2))
+    np.testing.assert_array_equal(a.E, b.E)
+
+
+def test_published_takes_float32_with_its_default_tol():
+    X, _ = instance("OR-TLRR", shape=(20, 6, 4))
+    sol = solve(X.astype(np.float32), lam=Lambda.relative(0.5), solver="published")
+    assert sol.stop_reason is StopReason.RESIDUALS
+
+
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR", "OR-TPCA", "TRPCA"])
+def test_warm_starts_from_the_other_solver(row):
+    X, options = instance(row, shape=(20, 6, 4))
+    options |= {"lam": Lambda.relative(0.5)}
+    published = solve(X, solver="published", **options)
+    cold = solve(X, tol=1e-5, **options)
+    warm = solve(X, tol=1e-5, warm_start=published, **options)
+    np.testing.assert_allclose(warm.certificate.primal, cold.certificate.primal, rtol=2e-5)
+    assert warm.n_iter <= 2 * cold.n_iter
+    again = solve(X, solver="published", warm_start=cold, **options)
+    assert again.stop_reason is StopReason.RESIDUALS
+
+
+@pytest.mark.parametrize(("first", "second"), [("dct", "dft"), ("dft", "dct"), ("none", "dct")])
+def test_warm_start_of_another_transform_is_refused(first, second):
+    X = np.random.default_rng(0).standard_normal((16, 5, 2))
+    sol = solve(X, lam=0.1, transform=first)
+    with pytest.raises(ValueError, match="another kind of problem"):
+        solve(X, lam=0.1, transform=second, warm_start=sol)
+
+
+def test_warm_start_of_a_tall_problem():
+    X, options = instance("TRPCA", shape=(8, 20, 4))
+    first = solve(X, lam=0.1, tol=1e-6, **options)
+    again = solve(X, lam=0.1, tol=1e-6, warm_start=first, **options)
+    assert again.n_iter <= first.n_iter
+    np.testing.assert_allclose(again.L, first.L, atol=1e-3)
+
+
+def test_every_check_has_residuals():
+    X, _ = instance("OR-TLRR", shape=(30, 6, 4))
+    history = solve(X, lam=0.1, tol=1e-8).history
+    assert all(len(check.residuals) == 4 for check in history)
+    assert len({check.residuals for check in history}) == len(history)
+    assert max(history[-1].residuals) < max(history[0].residuals)
+
+
+def test_small_values_do_not_pass_for_a_small_gap():
+    X, options = instance("TRPCA", shape=(20, 6, 4))
+    plain, scaled = (solve(c * X, lam=0.1, **options) for c in (1, 1e-20))
+    assert scaled.n_iter == plain.n_iter
+    np.testing.assert_allclose(scaled.E * 1e20, plain.E, atol=1e-6)
+
+
+def test_matrices_of_single_precision_give_valid_certificates():
+    X, options = instance("TRPCA", shape=(20, 6, 4))
+    L = naive.random_orthogonal(4, 3).astype(np.float32)
+    sol = solve(X, lam=0.1, transform=L, tol=1e-9, **options)
+    assert sol.stop_reason is StopReason.GAP
+
+
+def test_engine_in_use_is_refused():
+    X, _ = instance("OR-TLRR", shape=(30, 6, 4))
+    engine = Threads(1)
+    with pytest.raises(RuntimeError, match="in use"):
+        solve(X, lam=0.1, engine=engine, callback=lambda _: solve(X, lam=0.1, engine=engine))
+    assert solve(X, lam=0.1, engine=engine).stop_reason is StopReason.GAP
+
+
+def test_solutions_survive_pickling():
+    X, _ = instance("OR-TLRR", shape=(20, 6, 4), missing=0.1)
+    sol = solve(X, lam=0.1)
+    copied = pickle.loads(pickle.dumps(sol))
+    np.testing.assert_array_equal(copied.Z.to_array(), sol.Z.to_array())
+    assert solve(X, lam=0.1, warm_start=copied).stop_reason is StopReason.GAP
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Certified(relax=2.5), "relax must lie between 0 and 2"),
+        (lambda: Certified(memory=-1), "memory must be an integer of at least 0"),
+        (lambda: Published(beta0=0), "beta0 must be positive"),
+        (lambda: Published(growth=0.5), "growth at least 1"),
+        (lambda: Threads(max_block_bytes=0), "max_block_bytes must be a positive integer"),
+        (lambda: solve(np.eye(4), lam=0.1, dictionary=None), "'data', 'identity' or an array"),
+        (lambda: solve(1e-100 * np.eye(4), lam=0.1), "entries of size 1.0e-100"),
+        (lambda: solve(1e12 * np.eye(4), lam=0.1, dtype="float32"), "float32 needs them between"),
+        (
+            lambda: solve(
+                np.ones((4, 3, 2, 2)),
+                lam=0.1,
+                transform=[np.array([[1, 1j], [1, -1j]]) / 2**0.5, "dft"],
+            ),
+            "is complex",
+        ),
+        (
+            lambda: solve(np.eye(4), lam=0.1, dictionary=strict.asarray(np.eye(4))),
+            "another library",
+        ),
+    ],
+)
+def test_more_bad_arguments_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

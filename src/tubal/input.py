@@ -2,8 +2,8 @@
 
 Public arrays are samples-first: `(n_samples, n1)`, `(n_samples, n1, n3)` or with more trailing
 axes; `NaN` marks a missing entry. Inside, the paper's letters hold: a tensor is `n1 x n2 x n3` and
-its lateral slices `A[:, j, :]` are the `n2` samples. `to_paper` and `from_paper` are the only
-places that turn one layout into the other.
+its lateral slices `A[:, j, :]` are the `n2` samples. `to_paper` and `from_paper` turn
+one layout into the other, `tubes_first` and `samples_first` to the layout of the solvers and back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def namespace(*arrays: Array) -> Any:
     return aac.array_namespace(*arrays)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Samples:
     """User data that passed every check.
 
@@ -140,6 +140,38 @@ def from_paper(A: Array) -> Array:
     return namespace(A).moveaxis(A, 1, 0)
 
 
+def tubes_first(values: Array) -> Array:
+    """Turn samples-first values (n2, n1, *sizes) to (*sizes, n1, n2), a view.
+
+    >>> import numpy as np
+    >>> tubes_first(np.zeros((7, 3, 4))).shape
+    (4, 3, 7)
+    """
+    axes = tuple(range(values.ndim))
+    return namespace(values).permute_dims(values, (*axes[2:], 1, 0))
+
+
+def samples_first(values: Array) -> Array:
+    """Undo `tubes_first`.
+
+    >>> import numpy as np
+    >>> samples_first(np.zeros((4, 3, 7))).shape
+    (7, 3, 4)
+    """
+    axes = tuple(range(values.ndim))
+    return namespace(values).permute_dims(values, (axes[-1], axes[-2], *axes[:-2]))
+
+
+def to_numpy(A: Array) -> np.ndarray:
+    """Return an array of any library as a NumPy array."""
+    return A if isinstance(A, np.ndarray) else np.asarray(A.cpu() if hasattr(A, "cpu") else A)
+
+
+def device_of(A: Array) -> Any:
+    """Return the device to make further arrays on; None for NumPy."""
+    return None if isinstance(A, np.ndarray) else A.device
+
+
 def _as_array(X: Any, name: str) -> tuple[Array, Array | None]:
     """Return `X` as an array of its own library and the mask of a masked array."""
     if scipy.sparse.issparse(X):
@@ -151,6 +183,7 @@ def _as_array(X: Any, name: str) -> tuple[Array, Array | None]:
     if isinstance(X, np.ma.MaskedArray):
         return np.asarray(X.data), np.ma.getmaskarray(X)
     if aac.is_array_api_obj(X):
+        X = X.detach() if aac.is_torch_array(X) else X  # gradients have no place here
         return (np.asarray(X) if isinstance(X, np.ndarray) else X), None
     try:
         A = np.asarray(X)
@@ -193,14 +226,25 @@ def _as_floating(A: Array, name: str, dtype: Any) -> Array:
         msg = f"{name} is complex ({A.dtype}); pass real data, such as the real part or the modulus"
         raise ValueError(msg)
     if dtype is not None:
-        if str(dtype) not in {"float32", "float64"} and dtype not in (np.float32, np.float64):
-            msg = f"dtype must be 'float32', 'float64' or None, got {dtype!r}"
-            raise ValueError(msg)
-        return xp.astype(A, getattr(xp, np.dtype(dtype).name), copy=False)
+        return xp.astype(A, getattr(xp, _floating_name(dtype)), copy=False)
     if A.dtype in (xp.float32, xp.float64):
         return A
     small = xp.isdtype(A.dtype, "real floating") and xp.finfo(A.dtype).bits < 32
     return xp.astype(A, xp.float32 if small else xp.float64)
+
+
+def _floating_name(dtype: Any) -> str:
+    """Return "float32" or "float64" for a name, a NumPy type or a type of another library."""
+    name = str(dtype).rpartition(".")[2]
+    if name not in ("float32", "float64"):
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            name = ""
+    if name not in ("float32", "float64"):
+        msg = f"dtype must be 'float32', 'float64' or None, got {dtype!r}"
+        raise ValueError(msg)
+    return name
 
 
 def _split_missing(A: Array, masked: Array | None, name: str) -> tuple[Array, Array | None]:

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from tubal.algebra import slice_adjoint, slice_svd
-from tubal.input import Array, Samples, namespace
+from tubal.input import Samples, namespace, to_numpy, tubes_first
 from tubal.noise import Noise, sample_norms
-from tubal.reduction import Reduction, tubes_first
+from tubal.reduction import Reduction, reciprocal
 from tubal.transforms import Transform
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Data, dictionary, noise and transform; `lam` is chosen per solve.
 
@@ -61,7 +61,7 @@ class Problem:
         singular value when the data is its own dictionary, the singular value itself for the
         identity. For other dictionaries this is an estimate.
         """
-        x, s = _to_numpy(self.reduction.x), _to_numpy(self.reduction.s)
+        x, s = to_numpy(self.reduction.x), to_numpy(self.reduction.s)
         sizes = [np.linalg.norm(part, axis=1) for part in x]
         return np.asarray(s * np.array(sizes), dtype=float)
 
@@ -100,7 +100,7 @@ class Problem:
 
             return of_samples
         seen = self.data.observed
-        entries = np.prod(self.data.values.shape) if seen is None else np.sum(_to_numpy(seen))
+        entries = np.prod(self.data.values.shape) if seen is None else np.sum(to_numpy(seen))
         per_row = energies.sum(axis=1).reshape(d.shape)
 
         def of_entries(theta: float) -> float:
@@ -110,7 +110,7 @@ class Problem:
 
     def _energies(self) -> np.ndarray:
         """Return weighted squared coordinates of the data, (K r) x n2."""
-        x = _to_numpy(self.reduction.x)
+        x = to_numpy(self.reduction.x)
         omega = (self.transform.weights / self.transform.scale).astype(x.real.dtype)
         out = x.real**2
         for k in range(len(x)):
@@ -122,7 +122,7 @@ class Problem:
     @property
     def _offset(self) -> np.ndarray:
         offset = self.reduction.offset
-        return np.zeros(self.data.n_samples) if offset is None else _to_numpy(offset)
+        return np.zeros(self.data.n_samples) if offset is None else to_numpy(offset)
 
     def lam_min(self) -> float:
         """Return the `lam` below which `Z = 0` is optimal: everything is noise.
@@ -130,6 +130,10 @@ class Problem:
         There the multiplier lies on the surface of the dual ball, `Y = lam sign(X)` (samples scaled
         to unit norm for l21), and `||D^H Y|| <= 1`.
         """
+        return self._lam_min
+
+    @cached_property
+    def _lam_min(self) -> float:
         red = self.reduction
         xp = namespace(red.x)
         if self.noise.name == "l21":
@@ -153,15 +157,19 @@ class Problem:
         dictionary that cannot explain all of the data, there is no such proof, and the value is
         only a point of reference: that of the zero-filled data, or of what can be explained.
         """
+        return self._lam_max
+
+    @cached_property
+    def _lam_max(self) -> float:
         red = self.reduction
         xp = namespace(red.x)
         if red.kind == "array":
-            U, s, Vh = slice_svd(self.transform, red.x * _reciprocal(red.s)[..., None])
+            U, s, Vh = slice_svd(self.transform, red.x * reciprocal(red.s)[..., None])
             kept = xp.astype(s > 100 * max(s.shape) * xp.finfo(s.dtype).eps * xp.max(s), s.dtype)
             P = (U * kept[:, None, :]) @ Vh
         else:
             P = red.rows()
-        Y = P * _reciprocal(red.s)[..., None]
+        Y = P * reciprocal(red.s)[..., None]
         if self.noise.name == "l21":
             weights = xp.ones_like(red.s) * red.omega[:, None]
             return float(xp.max(sample_norms(Y, weights)))
@@ -169,6 +177,10 @@ class Problem:
 
     def spectral_norm(self) -> float:
         """Return `||X||`, the largest singular value of all slices of the (zero-filled) data."""
+        return self._spectral_norm
+
+    @cached_property
+    def _spectral_norm(self) -> float:
         xp = namespace(self.reduction.x)
         if self.reduction.kind == "array":
             return float(
@@ -295,13 +307,3 @@ def positive(name: str, value: Any) -> float:
         msg = f"{name} must be positive, got {value!r}"
         raise ValueError(msg)
     return number
-
-
-def _reciprocal(s: Array) -> Array:
-    xp = namespace(s)
-    safe = xp.where(s > 0, s, xp.ones_like(s))
-    return xp.where(s > 0, 1 / safe, xp.zeros_like(s))
-
-
-def _to_numpy(A: Array) -> np.ndarray:
-    return A if isinstance(A, np.ndarray) else np.asarray(A.cpu() if hasattr(A, "cpu") else A)

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from tubal.algebra import slice_adjoint, slice_svd
-from tubal.input import Array, Samples, namespace
+from tubal.input import Array, Samples, device_of, namespace, tubes_first
 from tubal.noise import sample_norms
 from tubal.transforms import Transform
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reduction:
     """A dictionary and the data in its coordinates.
 
@@ -59,7 +59,7 @@ class Reduction:
         """Slice weights over tau, as an array of the data's library."""
         xp = namespace(self.x)
         omega = self.transform.weights / self.transform.scale
-        return xp.asarray(omega, dtype=self.s.dtype, device=_device(self.x))
+        return xp.asarray(omega, dtype=self.s.dtype, device=device_of(self.x))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -79,14 +79,7 @@ class Reduction:
 
     def rows(self) -> Array:
         """Return `V^H` of the data's own t-SVD: x over its singular values, zero where they are."""
-        xp = namespace(self.x)
-        positive = self.values > 0
-        inverse = xp.where(
-            positive,
-            1 / xp.where(positive, self.values, xp.ones_like(self.values)),
-            0 * self.values,
-        )
-        return self.x * inverse[..., None]
+        return self.x * reciprocal(self.values)[..., None]
 
 
 def reduce(data: Samples, transform: Transform, dictionary: Samples | str) -> Reduction:
@@ -115,16 +108,11 @@ def slices(transform: Transform, values: Array) -> Array:
     return transform.forward(tubes_first(values), axis=0)
 
 
-def tubes_first(values: Array) -> Array:
-    """Turn samples-first values (n2, n1, *sizes) to (*sizes, n1, n2), a view."""
-    axes = tuple(range(values.ndim))
-    return namespace(values).permute_dims(values, (*axes[2:], 1, 0))
-
-
-def samples_first(values: Array) -> Array:
-    """Undo `tubes_first`."""
-    axes = tuple(range(values.ndim))
-    return namespace(values).permute_dims(values, (axes[-1], axes[-2], *axes[:-2]))
+def reciprocal(s: Array) -> Array:
+    """Return 1/s, zero where s is."""
+    xp = namespace(s)
+    safe = xp.where(s > 0, s, xp.ones_like(s))
+    return xp.where(s > 0, 1 / safe, xp.zeros_like(s))
 
 
 def skinny_svd(transform: Transform, X: Array) -> tuple[Array, Array, Array]:
@@ -148,8 +136,4 @@ def _column(xp: Any, transform: Transform, X: Array) -> Array:
     omega = transform.weights / transform.scale
     rows = np.repeat(omega[:, None], X.shape[1], axis=1)
     real = xp.float32 if X.dtype in (xp.complex64, xp.float32) else xp.float64
-    return xp.asarray(rows, dtype=real, device=_device(X))
-
-
-def _device(A: Array) -> Any:
-    return None if isinstance(A, np.ndarray) else A.device
+    return xp.asarray(rows, dtype=real, device=device_of(X))

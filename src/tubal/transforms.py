@@ -26,7 +26,7 @@ import numpy as np
 import scipy.fft
 
 from tubal._threads import blas_threads
-from tubal.input import Array, namespace
+from tubal.input import Array, device_of, namespace, to_numpy
 
 
 class Transform(ABC):
@@ -89,6 +89,11 @@ class Transform(ABC):
     def n_slices(self) -> int:
         """Number of slices kept."""
         return len(self.weights)
+
+    @property
+    def keeps_real(self) -> bool:
+        """Whether the t-product of real tensors is real: a real L, or the DFT."""
+        return self.is_real
 
     @property
     def real_slices(self) -> np.ndarray:
@@ -157,6 +162,7 @@ class Fourier(_Sized):
     """
 
     is_real = False
+    keeps_real = True
 
     def __init__(self, n3: int | None = None, *, half: bool = True) -> None:
         super().__init__(n3)
@@ -277,6 +283,9 @@ class Cosine(_Sized):
 class Orthogonal(_Matrix):
     """Any matrix L with `L L^H = tau I`.
 
+    A deviation of up to 1e-6 is taken for rounding (of a float32 matrix, say) and removed: the
+    nearest matrix that satisfies it exactly is used.
+
     >>> Orthogonal([[1.0, 1.0], [1.0, -1.0]]).scale
     2.0
     """
@@ -299,6 +308,9 @@ class Orthogonal(_Matrix):
                 f"{deviation:.3g} tau; np.linalg.qr(matrix)[0] would be"
             )
             raise ValueError(msg)
+        if deviation > 1e-13:  # inverses and certificates rely on exact orthogonality
+            U, _, Vh = np.linalg.svd(L)
+            L = tau**0.5 * (U @ Vh)
         self._matrix, self._scale, self.sizes = L, tau, (len(L),)
         self.is_real = not np.iscomplexobj(L)
 
@@ -424,6 +436,11 @@ class Composed(Transform):
         return Composed([axis.full() for axis in self.axes])
 
     @property
+    def keeps_real(self) -> bool:
+        """Whether all axes do."""
+        return all(axis.keeps_real for axis in self.axes)
+
+    @property
     def reproducible(self) -> bool:
         """Whether all axes are."""
         return all(axis.reproducible for axis in self.axes)
@@ -473,7 +490,7 @@ class Composed(Transform):
         if len(index) != A.shape[axis]:
             A = _take(A, index, axis)
             if conjugate.any():
-                flags = xp.asarray(conjugate, device=_device(A))
+                flags = xp.asarray(conjugate, device=device_of(A))
                 A = xp.where(flags if axis == -1 else _tall(flags, A), xp.conj(A), A)
         shape = tuple(A.shape[:-1]) + grid if axis == -1 else grid + tuple(A.shape[1:])
         A = xp.reshape(A, shape)
@@ -527,6 +544,21 @@ class Composed(Transform):
 
     def __repr__(self) -> str:
         return f"Composed({list(self.axes)!r})"
+
+
+def same_transform(a: Transform, b: Transform) -> bool:
+    """Whether two bound transforms are the same.
+
+    >>> same_transform(Cosine(3), Cosine(3)), same_transform(Cosine(3), Identity(3))
+    (True, False)
+    """
+    if a is b:
+        return True
+    if type(a) is not type(b) or a.sizes != b.sizes:
+        return False
+    if isinstance(a, Composed) and isinstance(b, Composed):
+        return all(same_transform(x, y) for x, y in zip(a.axes, b.axes, strict=True))
+    return not isinstance(a, _Matrix) or np.array_equal(a.matrix, b.matrix)
 
 
 NAMES = {
@@ -636,10 +668,10 @@ def _second_moments(data: Array, observed: Array | None) -> np.ndarray:
     xp = namespace(data)
     T = xp.reshape(data, (-1, n3))
     if observed is None:
-        return _to_numpy(T.T @ T) / T.shape[0]
+        return to_numpy(T.T @ T) / T.shape[0]
     W = xp.astype(xp.reshape(observed, (-1, n3)), T.dtype)
     T = xp.where(W > 0, T, xp.zeros_like(T))
-    return _to_numpy(T.T @ T) / np.maximum(_to_numpy(W.T @ W), 1)
+    return to_numpy(T.T @ T) / np.maximum(to_numpy(W.T @ W), 1)
 
 
 def _along(M: np.ndarray, A: Array, axis: int) -> Array:
@@ -661,7 +693,7 @@ def _matching(M: np.ndarray, A: Array) -> Array:
     dtype = {(True, True): "complex64", (True, False): "float32"}.get(
         (single, complex_kind), "complex128" if complex_kind else "float64"
     )
-    return namespace(A).asarray(M.astype(dtype), device=_device(A))
+    return namespace(A).asarray(M.astype(dtype), device=device_of(A))
 
 
 def _fft(name: str, A: Array, **options: Any) -> Array:
@@ -677,18 +709,8 @@ def _on_axis(function: Any, A: Array, axis: int) -> Array:
 
 def _take(A: Array, index: np.ndarray, axis: int) -> Array:
     xp = namespace(A)
-    return xp.take(A, xp.asarray(index, device=_device(A)), axis=axis)
+    return xp.take(A, xp.asarray(index, device=device_of(A)), axis=axis)
 
 
 def _tall(flags: Array, A: Array) -> Array:
     return namespace(A).reshape(flags, (-1,) + (1,) * (A.ndim - 1))
-
-
-def _device(A: Array) -> Any:
-    return None if isinstance(A, np.ndarray) else A.device
-
-
-def _to_numpy(A: Array) -> np.ndarray:
-    if isinstance(A, np.ndarray):
-        return A
-    return np.asarray(A.cpu() if hasattr(A, "cpu") else A)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tubal.algebra import tprod
 from tubal.input import from_paper
-from tubal.transforms import Fourier, resolve
+from tubal.transforms import resolve
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def make_tensor_subspaces(
         raise ValueError(msg)
     rng = np.random.default_rng(random_state)
     L = resolve(transform, n3, random_state=rng)
-    if not L.is_real and not isinstance(L, Fourier):
+    if not L.keeps_real:
         msg = f"transform {L!r} is complex: the samples would not be real"
         raise ValueError(msg)
     spread = n1**-0.5

@@ -15,6 +15,7 @@ import numpy as np
 
 from tubal.algebra import slice_adjoint
 from tubal.input import Array, namespace
+from tubal.reduction import reciprocal
 from tubal.solvers.fields import Field, Original
 
 
@@ -222,10 +223,3 @@ def gram(A: Array) -> Array:
 def copy(A: Array) -> Array:
     """Return a copy."""
     return namespace(A).asarray(A, copy=True)
-
-
-def reciprocal(s: Array) -> Array:
-    """Return 1/s, zero where s is."""
-    xp = namespace(s)
-    safe = xp.where(s > 0, s, xp.ones_like(s))
-    return xp.where(s > 0, 1 / safe, xp.zeros_like(s))

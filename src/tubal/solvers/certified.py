@@ -34,7 +34,7 @@ SINGLE_TOL = 1e-4
 SINGLE_ITERATIONS = 150
 SINGLE_SIZE = 200_000
 REBALANCE = frozenset(
-    {20, 30, 40, 50, 60, 70, 80, 90, 100, 130, 160, 200, 250, 300, 370, 450, 550, 700, 850, 1000}
+    {*range(20, 101, 10), 130, 160, 200, 250, 300, 400, 500, 700, *range(1000, 9000, 1000)}
 )
 
 
@@ -53,7 +53,7 @@ class Certified:
         Number of iterates of the Anderson extrapolation; 0 switches it off.
     single_first : bool
         Whether large problems in double precision are first solved in single precision, to a gap
-        of 1e-4. The certificate is always computed in the precision of the data.
+        of 1e-4. The certificate of the solution is always computed in the precision of the data.
     """
 
     relax: float = 1.7
@@ -61,7 +61,7 @@ class Certified:
     memory: int = 5
     single_first: bool = True
     default_tol = 1e-4
-    default_max_iter = 5000
+    default_max_iter = 10_000
 
     def run(
         self,
@@ -77,7 +77,7 @@ class Certified:
         """Solve the problem for one `lam`."""
         run = Run(self, lam, engine, max_iter, callback)
         if state is not None:
-            run.resume(problem, state)
+            run.resume(problem, self._adopt(state, problem, lam))
         elif self.single_first and single_is_worth_it(problem):
             run.begin(in_single(problem), *self._start(problem, lam))
             run.iterate(max(tol, SINGLE_TOL), min(max_iter, SINGLE_ITERATIONS))
@@ -86,6 +86,24 @@ class Certified:
             run.begin(problem, *self._start(problem, lam))
         run.iterate(tol, max_iter)
         return run.finish()
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not 0 < self.relax < 2:
+            msg = f"relax must lie between 0 and 2, got {self.relax!r}"
+            raise ValueError(msg)
+        for name, smallest in (("first_check", 1), ("memory", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < smallest:
+                msg = f"{name} must be an integer of at least {smallest}, got {value!r}"
+                raise ValueError(msg)
+
+    def _adopt(self, state: State, problem: Problem, lam: float) -> State:
+        """Return the state with penalties of this solver: those of another one do not fit."""
+        penalties = state.penalties
+        if state.solver != "certified":
+            penalties, _ = self._start(problem, lam)
+        return replace(state, penalties=replace(penalties, relax=self.relax))
 
     def _start(self, problem: Problem, lam: float) -> tuple[Penalties, float]:
         rank = 0.4 * problem.reduction.shape[1]
@@ -111,6 +129,7 @@ class Run:
         self.residuals: tuple[float, ...] = ()
         self.reason = StopReason.MAX_ITER
         self.spectrum: Any = None
+        self._measured: tuple[Problem | None, int] = (None, -1)
         self.clock = time.perf_counter()
 
     def begin(self, problem: Problem, penalties: Penalties, theta: float) -> None:
@@ -164,23 +183,33 @@ class Run:
             if not in_coordinates:
                 self.engine.total("keep", self.spectrum.shrink)
         self.best = Certificate(self.best.primal, max(values.dual, self.best.dual))
+        self._measure()
         seconds = time.perf_counter() - self.clock
         pair = (penalties.b1, penalties.b2)
         primal, dual = self.best.primal, self.best.dual
         check = Check(self.n_iter, primal, dual, self.residuals, pair, seconds)
         self.history.append(check)
-        asked = self.callback is not None and not stopped and self.callback(check) is True
-        if self.best.gap <= tol:
+        asked = self.callback is not None and not stopped and bool(self.callback(check))
+        if primal - dual <= tol * abs(
+            primal
+        ):  # also for values so small that `gap` is not relative
             self.reason = StopReason.GAP
         elif asked:
             self.reason = StopReason.CALLBACK
 
+    def _measure(self) -> None:
+        """Find the relative primal and dual residuals of this iterate, once."""
+        if self._measured != (self.problem, self.n_iter):
+            squares = np.maximum(self.engine.total("measure", self.spectrum.shrink), 1e-300)
+            primal = np.sqrt(squares[:, 0] / squares[:, 1])
+            dual = np.sqrt(squares[:, 2] / squares[:, 3])
+            self.residuals = (*map(float, primal), *map(float, dual))
+            self._measured = (self.problem, self.n_iter)
+
     def _rebalance(self) -> None:
         """Bring primal and dual residuals together where they are badly out of balance."""
-        squares = np.maximum(self.engine.total("measure", self.spectrum.shrink), 1e-300)
-        primal = np.sqrt(squares[:, 0] / squares[:, 1])
-        dual = np.sqrt(squares[:, 2] / squares[:, 3])
-        self.residuals = (*map(float, primal), *map(float, dual))
+        self._measure()
+        primal, dual = np.split(np.array(self.residuals), 2)
         band = (1 / 30, 3.0) if self.problem.in_coordinates else (1 / 60, 0.25)
         factors = [_balance_factor(q, *band) for q in primal / dual]
         if any(factor != 1 for factor in factors):
@@ -193,9 +222,9 @@ class Run:
     def suspend(self, tol: float, max_iter: int) -> State:
         """Return the state, and let the blocks go; the run goes on with another `tol`."""
         self.spectrum = None
-        state = State(self.driver.states(), self.penalties)
+        state = State(self.driver.states(), self.penalties, "certified", self.driver.kind)
         self.engine.place([])
-        reached = self.history[-1].gap <= tol or self.reason is StopReason.CALLBACK
+        reached = _relative_gap(self.history[-1]) <= tol or self.reason is StopReason.CALLBACK
         later = 0 if reached else steps_to_check(self.history, tol)
         self.next_check = min(max_iter, self.n_iter + later)
         return state
@@ -205,7 +234,7 @@ class Run:
         F = self.spectrum.shrink if self.problem.in_coordinates else None
         self.spectrum = None
         return self.driver.finish(
-            self.penalties, self.best, self.n_iter, self.history, self.reason, F
+            self.penalties, self.best, self.n_iter, self.history, self.reason, "certified", F
         )
 
 
@@ -279,6 +308,8 @@ class Anderson:
         if len(R) < 2:
             engine.total("anderson_mark")
             return G
+        if not np.trace(R) > 0:  # nothing moves any more
+            return G
         weights = np.linalg.solve(R + 1e-10 * np.trace(R) * np.eye(len(R)), np.ones(len(R)))
         self._mixed = True
         return self.driver.engine.total("anderson_mix", weights / weights.sum())
@@ -291,12 +322,18 @@ def steps_to_check(history: list[Check], tol: float) -> int:
     """
     last = history[-1]
     earlier = [check for check in history if check.n_iter < last.n_iter]
-    if not earlier or not last.gap > 0:
-        return 5 if last.gap < 300 * tol else 10
+    gap = _relative_gap(last)
+    if not earlier or not gap > 0:
+        return 5 if gap < 300 * tol else 10
     before = earlier[-1]
-    rate = log(max(before.gap, 1e-300) / last.gap) / (last.n_iter - before.n_iter)
-    expected = log(last.gap / tol) / rate if rate > 0 else np.inf
+    rate = log(max(_relative_gap(before), 1e-300) / gap) / (last.n_iter - before.n_iter)
+    expected = log(gap / tol) / rate if rate > 0 else np.inf
     return int(min(max(1.1 * expected, 5), 25 if last.n_iter < 200 else 100))
+
+
+def _relative_gap(check: Check) -> float:
+    """Return the gap relative to the primal value, however small (`gap` is not, below 1e-12)."""
+    return (check.primal - check.dual) / abs(check.primal) if check.primal else 0.0
 
 
 def _balance_factor(q: float, low: float, high: float) -> float:

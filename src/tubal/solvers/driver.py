@@ -14,15 +14,16 @@ import numpy as np
 
 from tubal._threads import spans
 from tubal.algebra import slice_adjoint
-from tubal.input import Array, namespace
+from tubal.input import Array, namespace, samples_first, tubes_first
 from tubal.problem import Problem
-from tubal.reduction import Reduction, samples_first, tubes_first
-from tubal.solvers.blocks import Block, Penalties, copy, reciprocal
+from tubal.reduction import Reduction, reciprocal
+from tubal.solvers.blocks import Block, Penalties, copy
 from tubal.solvers.decompose import Decompose
 from tubal.solvers.engines import Engine
 from tubal.solvers.fields import Original, Reduced
 from tubal.solvers.represent import RepresentFast, RepresentOriginal, RepresentReduced
 from tubal.solvers.solution import Certificate, Check, State, StopReason
+from tubal.transforms import Transform
 
 MIN_BLOCK = 48
 """Fewer samples than this in a block make its matrix products inefficient."""
@@ -38,22 +39,21 @@ class Spectrum:
 
 
 def above(values: Array, vectors: Array, threshold: float) -> Array:
-    """Return `Q diag((1 - threshold / sigma)_+) Q^H`: what is left of directions above it."""
+    """Return `Q diag((1 - threshold / sigma)_+) Q^H`: what is left of directions above it.
+
+    With NumPy slice by slice, over the directions that are left: the shape of a product, and so
+    its rounding, must not depend on which other slices the same thread works on.
+    """
     xp = namespace(values)
     big = values > threshold
-    rank = int(xp.max(xp.sum(xp.astype(big, xp.int64), axis=-1)))
-    first = values.shape[-1] - rank
-    Q, big, values = vectors[..., first:], big[:, first:], values[:, first:]
     factor = xp.where(big, 1 - threshold / xp.where(big, values, 1.0), 0.0 * values)
-    return (Q * xp.astype(factor, Q.dtype)[:, None, :]) @ slice_adjoint(Q)
-
-
-@dataclass(frozen=True)
-class Values:
-    """Primal and dual value of one certificate."""
-
-    primal: float
-    dual: float
+    if not isinstance(values, np.ndarray):
+        return (vectors * xp.astype(factor, vectors.dtype)[:, None, :]) @ slice_adjoint(vectors)
+    out = np.empty_like(vectors)
+    for k, first in enumerate(values.shape[-1] - big.sum(axis=-1)):
+        Q = vectors[k, :, first:]
+        np.matmul(Q * factor[k, first:], Q.conj().T, out=out[k])
+    return out
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Driver:
         xp = namespace(values)
         return float(xp.sum(self.omega[:, None] * values))
 
-    def certificate(self, spectrum: Spectrum, threshold: float) -> Values:
+    def certificate(self, spectrum: Spectrum, threshold: float) -> Certificate:
         """Return the values of a feasible primal and a feasible dual point at this iterate."""
         xp = namespace(spectrum.values)
         candidate = self.engine.total("candidate", spectrum.shrink)
@@ -120,7 +120,7 @@ class Driver:
         del candidate, values
         dual = self._dual(gram)
         self.engine.total("release")
-        return Values(primal, dual)
+        return Certificate(primal, dual)
 
     def _dual(self, gram: Array) -> float:
         """Make the multiplier feasible and return the best dual value on the way.
@@ -151,6 +151,7 @@ class Driver:
         n_iter: int,
         history: list[Check],
         reason: StopReason,
+        solver: str,
         F: Array | None = None,
     ) -> Outcome:
         """Gather what the blocks hold, one thing after the other to save memory.
@@ -163,8 +164,14 @@ class Driver:
         states = _join(self.engine.each("surrender"))
         core = _join(self.engine.each("take_best"))
         represents = self.problem.reduction.kind != "identity"
-        state = State((core, states) if represents else (states,), penalties)
+        arrays = (core, states) if represents else (states,)
+        state = State(arrays, penalties, solver, self.kind)
         return Outcome(core, noise, certificate, n_iter, tuple(history), reason, state)
+
+    @property
+    def kind(self) -> tuple[str, bool, Transform]:
+        """What a state must share with a problem to continue there."""
+        return problem_kind(self.problem)
 
     def states(self) -> tuple[Array, ...]:
         """Return the arrays that determine the iteration, of all samples."""
@@ -179,6 +186,11 @@ class Driver:
             self.spans,
             (self.problem.reduction.lift(part) if lift else part for part in parts),
         )
+
+
+def problem_kind(problem: Problem) -> tuple[str, bool, Transform]:
+    """Return dictionary, domain of the noise and transform of a problem."""
+    return problem.reduction.kind, problem.in_coordinates, problem.transform
 
 
 def assemble(problem: Problem, spans: list[slice], parts: Iterable[Array]) -> Array:

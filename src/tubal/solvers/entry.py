@@ -12,11 +12,11 @@ import numpy as np
 from tubal import noise as noises
 from tubal import transforms
 from tubal._threads import effective_jobs
-from tubal.input import Array, Samples, namespace, read
+from tubal.input import Array, Samples, namespace, read, samples_first
 from tubal.problem import Lambda, Problem, positive, resolve_lam
-from tubal.reduction import reduce, samples_first
+from tubal.reduction import reduce
 from tubal.solvers.certified import Certified
-from tubal.solvers.driver import Outcome, assemble, block_spans
+from tubal.solvers.driver import Outcome, assemble, block_spans, problem_kind
 from tubal.solvers.engines import Engine, Inline, Threads
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, State, StopReason
@@ -55,7 +55,8 @@ def solve(
     noise : {"l21", "l1", "exact"} or Noise
         Whole samples, single entries, or none (completion, with the identity dictionary).
     transform : str, matrix or Transform
-        "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`.
+        "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The name "rom" alone
+        stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
     lam : float or Lambda
         Weight of the noise: `Lambda.paper(alpha)`, `Lambda.relative(t)`,
         `Lambda.effective_rank(R)`. Noise "exact" has no use for it.
@@ -63,7 +64,7 @@ def solve(
     tol : float or None
         Certified: relative duality gap, default 1e-4. Published: largest residual, default 1e-8.
     max_iter : int or None
-        Default 5000 (certified), 800 (published).
+        Default 10000 (certified), 800 (published).
     warm_start : Solution or None
         Continue from the solution of a problem of the same shape, such as with another `lam`.
     callback : callable or None
@@ -165,6 +166,11 @@ class Prepared:
     problem: Problem
     swapped: bool
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether the data is zero wherever it is observed."""
+        return not bool(namespace(self.samples.values).any(self.samples.values != 0))
+
 
 def prepare(X: Any, dictionary: Any, noise: Any, transform: Any, dtype: Any) -> Prepared:
     """Check all that describes the problem, and compute the t-SVD."""
@@ -176,10 +182,15 @@ def prepare(X: Any, dictionary: Any, noise: Any, transform: Any, dtype: Any) -> 
             "missing entry (NaN): use noise='l21' or 'l1'"
         )
         raise ValueError(msg)
-    L = transforms.resolve(transform, samples.sizes, data=samples.values, observed=samples.observed)
-    if not L.is_real and not any(
-        isinstance(t, transforms.Fourier) for t in getattr(L, "axes", [L])
-    ):
+    _check_scale(samples)
+    L = transforms.resolve(
+        transform,
+        samples.sizes,
+        data=samples.values,
+        observed=samples.observed,
+        random_state=0,  # the name "rom" alone always means the same matrix
+    )
+    if not L.keeps_real:
         msg = f"transform {L!r} is complex: real data would get complex coefficients"
         raise ValueError(msg)
     D = _read_dictionary(dictionary, samples)
@@ -206,7 +217,7 @@ class _Runner:
     ) -> None:
         self.prepared, self.callback = prepared, callback
         self.solver = _resolve_solver(solver)
-        self.tol = _check_tol(self.solver.default_tol if tol is None else tol, prepared.problem)
+        self.tol = _check_tol(tol, self.solver.default_tol, prepared.problem)
         self.max_iter = _check_max_iter(
             self.solver.default_max_iter if max_iter is None else max_iter
         )
@@ -219,14 +230,14 @@ class _Runner:
     def lam(self, lam: Any) -> float:
         """Return the number that `lam` stands for."""
         problem = self.prepared.problem
-        if problem.noise.name == "exact" or not problem.spectral_norm() > 0:
+        if problem.noise.name == "exact" or self.prepared.is_zero:
             return 1.0 if isinstance(lam, Lambda) or lam is None else resolve_lam(lam, problem)
         return resolve_lam(lam, problem)
 
     def run(self, lam: float, state: State | None) -> Solution:
         """Solve for one number."""
         problem = self.prepared.problem
-        if not problem.spectral_norm() > 0:
+        if self.prepared.is_zero:
             return _zero_solution(self.prepared, lam)
         with self.engine as engine:
             outcome = self.solver.run(
@@ -293,7 +304,22 @@ def _zero_solution(prepared: Prepared, lam: float) -> Solution:
     red = prepared.problem.reduction
     Z = Factored(red, 0 * red.x, prepared.problem.transform)
     Z = Z.transposed() if prepared.swapped else Z
-    return Solution(zero, zero, Z, Certificate(0.0, 0.0), 0, (), StopReason.TRIVIAL, lam)
+    return Solution(
+        zero, xp.asarray(zero, copy=True), Z, Certificate(0.0, 0.0), 0, (), StopReason.TRIVIAL, lam
+    )
+
+
+def _check_scale(samples: Samples) -> None:
+    """Refuse data whose powers leave the range of its type."""
+    xp = namespace(samples.values)
+    largest = float(xp.max(xp.abs(samples.values)))
+    limit = 1e8 if samples.values.dtype == xp.float32 else 1e40
+    if largest > 0 and not 1 / limit < largest < limit:
+        msg = (
+            f"X has entries of size {largest:.1e}; {samples.values.dtype} needs them between "
+            f"{1 / limit:g} and {limit:g}: scale X, for example X / {largest:.1e}"
+        )
+        raise ValueError(msg)
 
 
 def _read_dictionary(dictionary: Any, samples: Samples) -> Samples | str:
@@ -302,7 +328,14 @@ def _read_dictionary(dictionary: Any, samples: Samples) -> Samples | str:
             msg = f"dictionary must be 'data', 'identity' or an array, got {dictionary!r}"
             raise ValueError(msg)
         return dictionary
+    if dictionary is None or np.isscalar(dictionary):
+        msg = f"dictionary must be 'data', 'identity' or an array, got {dictionary!r}"
+        raise ValueError(msg)
     D = read(dictionary, name="dictionary", allow_missing=False, min_samples=1)
+    if type(D.values) is not type(samples.values):
+        here, there = type(D.values).__name__, type(samples.values).__name__
+        msg = f"dictionary is an array of another library ({here}) than X ({there})"
+        raise ValueError(msg)
     if D.values.shape[1:] != samples.values.shape[1:]:
         msg = (
             f"dictionary holds samples of shape {tuple(D.values.shape[1:])}, X of shape "
@@ -335,10 +368,12 @@ def _resolve_engine(engine: Any, n_jobs: int | None, problem: Problem) -> Engine
     return engine
 
 
-def _check_tol(tol: Any, problem: Problem) -> float:
+def _check_tol(tol: Any, default: float, problem: Problem) -> float:
     xp = namespace(problem.data.values)
     dtype = problem.data.values.dtype
     reachable = 1e-5 if dtype == xp.float32 else 1e-11
+    if tol is None:
+        return max(default, reachable)
     number = positive("tol", tol)
     if number < reachable:
         remedy = "pass dtype='float64'" if dtype == xp.float32 else f"use tol >= {reachable:g}"
@@ -368,6 +403,9 @@ def _check_warm(warm_start: Any, prepared: Prepared) -> State | None:
 
 
 def _fits(state: State, problem: Problem) -> bool:
+    kind = problem_kind(problem)
+    if state.problem[:2] != kind[:2] or not transforms.same_transform(state.problem[2], kind[2]):
+        return False
     K, r, n2 = problem.reduction.shape
     coordinates = (K, r, n2)
     tensor = (*(problem.transform.sizes or ()), problem.data.n1, n2)

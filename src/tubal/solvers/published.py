@@ -52,6 +52,12 @@ class Published:
     default_tol = 1e-8
     default_max_iter = 800
 
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not (0 < self.beta0 <= self.beta_max and self.growth >= 1):
+            msg = f"beta0 must be positive and at most beta_max, growth at least 1, got {self!r}"
+            raise ValueError(msg)
+
     def run(
         self,
         problem: Problem,
@@ -69,7 +75,8 @@ class Published:
         penalties = Penalties(self.beta0, self.beta0, 1.0)
         make = partial(_zero_block, problem, lam, penalties)
         if state is not None:
-            penalties = Penalties(state.penalties.b1, state.penalties.b1, 1.0)
+            if state.solver == "published":  # else its penalties are of another kind
+                penalties = Penalties(state.penalties.b1, state.penalties.b1, 1.0)
             make = partial(load_block, problem, lam, penalties, state.arrays)
         G = driver.place(lambda span: Follower(make(span), problem))
         history: list[Check] = []
@@ -91,12 +98,12 @@ class Published:
                 numbers = tuple(float(value) for value in residuals)
                 check = Check(n_iter, values.primal, values.dual, numbers, pair, seconds)
                 history.append(check)
-                asked = callback is not None and callback(check) is True
+                asked = callback is not None and bool(callback(check))
                 if asked and reason is StopReason.MAX_ITER and n_iter < max_iter:
                     reason = StopReason.CALLBACK
             penalties = Penalties(beta, beta, 1.0)
         best = Certificate(history[-1].primal, history[-1].dual)
-        return driver.finish(penalties, best, n_iter, history, reason)
+        return driver.finish(penalties, best, n_iter, history, reason, "published")
 
 
 @dataclass(frozen=True)

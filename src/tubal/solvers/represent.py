@@ -24,7 +24,8 @@ import numpy as np
 
 from tubal.input import Array, namespace
 from tubal.noise import sample_norms
-from tubal.solvers.blocks import Block, Penalties, gram, reciprocal
+from tubal.reduction import reciprocal
+from tubal.solvers.blocks import Block, Penalties, gram
 from tubal.solvers.fields import Original, Reduced, slice_inner
 from tubal.solvers.kernels import passes
 

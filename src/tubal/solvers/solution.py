@@ -47,7 +47,12 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the history: the state at a check."""
+    """One line of the history: the state at a check.
+
+    `residuals` are relative for the certified solver: primal ones, then dual ones, one for each
+    constraint. For the published one they are the quantities of its stop test. `penalties` are b1
+    and b2. While a run is in single precision, so are the values.
+    """
 
     n_iter: int
     primal: float
@@ -62,7 +67,7 @@ class Check:
         return Certificate(self.primal, self.dual).gap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Factored:
     """The coefficient tensor `Z`, kept as a product of two factors in the transform domain.
 
@@ -98,18 +103,22 @@ class Factored:
 
     def rows(self, i: Any) -> Array:
         """Return `Z[i]` for an index, a slice or an array of indices of dictionary samples."""
-        scalar = isinstance(i, (int, np.integer))
-        tile = self.tile([int(i)] if scalar else i, slice(None))
-        return tile[0] if scalar else tile
+        return self.tile(i, slice(None))
 
     def tile(self, i: Any, j: Any) -> Array:
-        """Return `Z[i][:, j]`, the coefficients of samples `j` on dictionary samples `i`."""
-        xp = namespace(self.core)
+        """Return `Z[i][:, j]`, the coefficients of samples `j` on dictionary samples `i`.
+
+        An index takes its axis away, as in NumPy; slices and arrays of indices keep it.
+        """
         hat = self.slices(i, j)
-        return self.transform.inverse(xp.moveaxis(hat, 0, -1))
+        tile = self.transform.inverse(namespace(self.core).moveaxis(hat, 0, -1))
+        if _is_index(j):
+            tile = tile[:, 0, ...]
+        return tile[0, ...] if _is_index(i) else tile
 
     def slices(self, i: Any = slice(None), j: Any = slice(None)) -> Array:
         """Return the same tile in the transform domain, K x len(i) x len(j)."""
+        i, j = ([int(k)] if _is_index(k) else k for k in (i, j))
         core = self.core[:, :, j]
         return core[:, i, :] if self.left is None else self.left[:, i, :] @ core
 
@@ -120,15 +129,28 @@ class Factored:
         return Factored(self.core.mT, self.left.mT, self.transform)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
-    """Where an iteration stands, for warm starts: arrays of all samples, and penalties."""
+    """Where an iteration stands, for warm starts.
+
+    Attributes
+    ----------
+    arrays : tuple of array
+        Arrays of all samples that determine the iteration.
+    penalties : Penalties
+    solver : str
+        Name of the solver that chose them.
+    problem : tuple
+        Kind of the problem: dictionary, domain of the noise, and transform.
+    """
 
     arrays: tuple[Array, ...]
     penalties: Any
+    solver: str
+    problem: tuple[str, bool, Transform]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The result of `tubal.solve`.
 
@@ -140,9 +162,11 @@ class Solution:
     L : array in the shape of X
         The explained data `D * Z`, also where X was missing.
     Z : Factored
-        The coefficients, `X = D * Z + E` in the paper's layout.
+        The coefficients. `X = D * Z + E` holds at the optimum, and to about `tol` here: E is
+        thresholded and L is not.
     certificate : Certificate
-        Bounds on the optimal value from a feasible pair: Z with `E = X - D * Z`, and a multiplier.
+        Bounds on the optimal value from a feasible pair: Z together with all of `X - D * Z` as
+        noise (not the thresholded E), and a multiplier.
     n_iter : int
     history : tuple of Check
     stop_reason : StopReason
@@ -158,3 +182,7 @@ class Solution:
     stop_reason: StopReason
     lam: float
     state: State | None = field(repr=False, compare=False, default=None)
+
+
+def _is_index(i: Any) -> bool:
+    return isinstance(i, (int, np.integer)) and not isinstance(i, bool)

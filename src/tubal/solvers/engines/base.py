@@ -16,7 +16,14 @@ class Engine(ABC):
     max_block_bytes: int | None = None
     """Largest size of one array of a block; None puts all samples into one block."""
 
+    _blocks: list[Any]
+    _busy = False
+
     def __enter__(self) -> Self:
+        if self._busy:
+            msg = "this engine is in use by another solve: give each its own"
+            raise RuntimeError(msg)
+        self._busy, self._blocks = True, []
         return self
 
     def __exit__(
@@ -25,7 +32,7 @@ class Engine(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        return None
+        self._busy, self._blocks = False, []
 
     @abstractmethod
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:

@@ -28,10 +28,15 @@ class Threads(Engine):
     """
 
     def __init__(self, n_jobs: int | None = None, max_block_bytes: int = 2**21) -> None:
+        effective_jobs(n_jobs)
+        if not isinstance(max_block_bytes, int) or max_block_bytes < 1:
+            msg = f"max_block_bytes must be a positive integer, got {max_block_bytes!r}"
+            raise ValueError(msg)
         self.n_jobs = n_jobs
         self.max_block_bytes = max_block_bytes
 
     def __enter__(self) -> Self:
+        super().__enter__()
         self._threads = effective_jobs(self.n_jobs)
         with ExitStack() as stack:
             stack.enter_context(serial_blas())
@@ -49,7 +54,7 @@ class Threads(Engine):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._blocks: list[Any] = []
+        super().__exit__(kind, error, trace)
         self._stack.close()
 
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:
