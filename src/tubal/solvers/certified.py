@@ -200,7 +200,8 @@ class Run:
     def _measure(self) -> None:
         """Find the relative primal and dual residuals of this iterate, once."""
         if self._measured != (self.problem, self.n_iter):
-            squares = np.maximum(self.engine.total("measure", self.spectrum.shrink), 1e-300)
+            squares = sum(self.engine.one_by_one("measure", self.spectrum.shrink))
+            squares = np.maximum(squares, 1e-300)
             primal = np.sqrt(squares[:, 0] / squares[:, 1])
             dual = np.sqrt(squares[:, 2] / squares[:, 3])
             self.residuals = (*map(float, primal), *map(float, dual))

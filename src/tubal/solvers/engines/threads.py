@@ -58,12 +58,16 @@ class Threads(Engine):
         self._stack.close()
 
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:
-        """Make the blocks."""
-        self._blocks = list(self._map(lambda maker: maker(), makers))
+        """Make the blocks, one after the other to save memory."""
+        self._blocks = [maker() for maker in makers]
 
     def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block."""
         return self._map(lambda block: getattr(block, method)(*arguments), self._blocks)
+
+    def one_by_one(self, method: str, *arguments: Any) -> Iterator[Any]:
+        """Call a method of one block after the other."""
+        return (getattr(block, method)(*arguments) for block in self._blocks)
 
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Spread the pieces of `range(n)` over the threads."""
