@@ -26,6 +26,7 @@ FLOW = (
     "problem",
     "solvers",
     "sparse",
+    "representation",
     "outliers",
     "graph",
     "spectral",

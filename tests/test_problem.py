@@ -670,3 +670,156 @@ def test_lam_min_of_entries_with_data_of_low_rank():
     close(lam, 1 / naive.spectral_norm(np.sign(X), L))
     value, _ = oracles.optimal_value(X, "identity", "l1", L, 0.99 * lam)
     close(value, 0.99 * lam * np.abs(X).sum(), 1e-6)
+
+
+# ---- rules by name of the noise, and the automatic one ------------------------------------------
+
+
+def spectrum(*slices, n2=8, seed=0, transform="dct"):
+    """Return a problem whose slices have exactly these singular values (weights 1)."""
+    rng, n1 = np.random.default_rng(seed), max(map(len, slices))
+    L = {"dct": naive.dct_matrix, "none": np.eye}[transform](len(slices))
+    hat = np.zeros((n1, n2, len(slices)))
+    for k, values in enumerate(slices):
+        u = np.linalg.qr(rng.standard_normal((n1, n1)))[0][:, : len(values)]
+        v = np.linalg.qr(rng.standard_normal((n2, n2)))[0][:, : len(values)]
+        hat[:, :, k] = u * values @ v.T
+    return make(naive.inverse(hat, L), transform=transform)
+
+
+@each_noise
+@each_dictionary
+@pytest.mark.parametrize("shape", [(3, 7, 4), (9, 3, 4), (5, 5, 1)])
+def test_entries_rule(shape, kind, noise):
+    """`1 / sqrt(n3 max(n1, n2))` for the DFT (Lu et al.), without n3 for orthonormal matrices."""
+    n1, n2, n3 = shape
+    for name, tau in (("dft", n3), ("dct", 1), ("rom", 1)):
+        p, _, _, _ = instance(kind, noise, name, shape)
+        same(Lambda.entries().of(p), 1 / np.sqrt(tau * max(n1, n2)))
+        same(Lambda.entries(2.5).of(p), 2.5 / np.sqrt(tau * max(n1, n2)))
+    scaled = make(np.ones(shape), kind if kind != "array" else "data", noise, 3 * np.eye(n3))
+    same(Lambda.entries().of(scaled), 1 / np.sqrt(9 * max(n1, n2)))
+
+
+def test_entries_rule_by_hand():
+    same(Lambda.entries().of(make(np.ones((25, 4, 4)))), 0.1)
+    same(Lambda.entries().of(make(np.ones((4, 25, 4)), transform="dct")), 0.2)
+
+
+@each_dictionary
+def test_samples_rule(kind):
+    for n2 in (2, 3, 50):
+        p, _, _, _ = instance(kind, "l21", "dft", (3, n2, 2))
+        same(Lambda.samples().of(p), 1 / np.sqrt(np.log(n2)))
+        same(Lambda.samples(0.3).of(p), 0.3 / np.sqrt(np.log(n2)))
+    one = make(np.ones((3, 1, 2)))
+    same(Lambda.samples().of(one), 1 / np.sqrt(np.log(2)))  # of two samples: log 1 is no scale
+
+
+def test_the_rules_of_the_noise_do_not_see_the_data():
+    X = np.random.default_rng(0).standard_normal((3, 6, 4))
+    for rule in (Lambda.entries(), Lambda.samples()):
+        assert rule.of(make(X)) == rule.of(make(7 * X))
+
+
+def explains(lam, p, rank):
+    """The rule stands for this effective rank, and for no other nearby."""
+    expected = Lambda.effective_rank(rank).of(p)
+    same(lam, expected, 1e-7)
+    for factor in (0.97, 1.03):
+        assert abs(Lambda.effective_rank(factor * rank).of(p) / expected - 1) > 1e-4
+
+
+GRADED = np.array([4.0, 3.9, 3.7, 3.5, 3.4, 3.0, 2.9, 2.5, 2.4, 2.0, 1.9, 1.0])
+STEEP = 4.0 ** -np.arange(12)
+
+
+def test_auto_takes_the_stable_rank():
+    """`sum s^2 / max s^2` between the least rank and half of the rank."""
+    s = GRADED.copy()
+    s[5:] /= 4
+    stable = sum(x * x for x in s) / 16
+    assert 2 < stable < 6
+    p = spectrum(s, s, n2=20)
+    explains(Lambda.auto().of(p), p, stable)
+    explains(Lambda.auto(stable + 0.5).of(p), p, stable + 0.5)
+    p = spectrum(STEEP, STEEP, n2=20)  # stable rank 1.07
+    explains(Lambda.auto().of(p), p, 2.0)
+
+
+def test_auto_takes_at_most_half_of_the_rank():
+    p = spectrum(GRADED, GRADED, n2=20)
+    assert (GRADED**2).sum() / 16 > 6
+    explains(Lambda.auto().of(p), p, 6.0)
+    explains(Lambda.auto(11.0).of(p), p, 6.0)
+    few = spectrum([5.0, 4.0, 3.0], [5.0, 4.0, 2.0])
+    explains(Lambda.auto().of(few), few, 1.5)
+
+
+def test_auto_averages_the_stable_rank_by_energy():
+    first, second = np.append([4.0, 2.0, 1.0], STEEP[2:11] / 4), GRADED / 8
+    energies = [sum(x * x for x in s) for s in (first, second)]
+    ranks = [energies[0] / 16, energies[1] / 0.25]
+    stable = (energies[0] * ranks[0] + energies[1] * ranks[1]) / sum(energies)
+    assert abs(stable - sum(ranks) / 2) > 1
+    p = spectrum(first, second, n2=20)
+    explains(Lambda.auto(0.1).of(p), p, stable)
+
+
+def test_auto_counts_twin_slices_twice():
+    """The DFT keeps one slice of a pair, for two."""
+    rng = np.random.default_rng(0)
+    spectra = 4 * STEEP[:10], GRADED[:10] / 4
+    hat = np.zeros((2, 10, 20), dtype=complex)
+    for k, values in enumerate(spectra):
+        u = np.linalg.qr(rng.standard_normal((10, 10)))[0]
+        v = np.linalg.qr(rng.standard_normal((20, 20)))[0][:, :10]
+        hat[k] = u * values @ v.T
+    p = make(np.moveaxis(np.fft.irfft(hat, n=3, axis=0), 0, -1))
+    energies = [sum(x * x for x in s) for s in spectra]
+    ranks = [energies[0] / 16, energies[1] / 1]
+    stable = (energies[0] * ranks[0] + 2 * energies[1] * ranks[1]) / (energies[0] + 2 * energies[1])
+    assert 0.1 < stable < 5
+    explains(Lambda.auto(0.1).of(p), p, stable)
+
+
+def test_auto_of_tables():
+    """One slice: `(sum s)^2 / sum s^2`, from the least rank to half of the rank."""
+    s = STEEP.copy() + 0.02
+    suggested = sum(s) ** 2 / sum(x * x for x in s)
+    assert 2 < suggested < 6
+    p = spectrum(s, n2=20, transform="none")
+    explains(Lambda.auto().of(p), p, suggested)
+    explains(Lambda.auto(4.0).of(p), p, 4.0)
+    p = spectrum(GRADED, n2=20, transform="none")
+    assert sum(GRADED) ** 2 / sum(GRADED**2) > 6
+    explains(Lambda.auto().of(p), p, 6.0)
+
+
+def test_auto_of_tables_with_few_features():
+    """Half of the rank is below the least rank: nearly everything is explained."""
+    p = spectrum([5.0, 4.0, 3.0], transform="none")
+    same(Lambda.auto().of(p), Lambda.relative(0.9).of(p))
+    assert Lambda.auto(1.4).of(p) != Lambda.relative(0.9).of(p)
+    single = spectrum([5.0], transform="none")
+    same(Lambda.auto().of(single), Lambda.relative(0.9).of(single))
+
+
+@pytest.mark.parametrize("name", ["dft", "dct"])
+def test_auto_does_not_depend_on_scale_and_order(name):
+    X = np.random.default_rng(0).standard_normal((8, 12, 4))
+    lam = Lambda.auto().of(make(X, transform=name))
+    same(Lambda.auto().of(make(10 * X, transform=name)), lam / 10)
+    same(Lambda.auto().of(make(X[:, ::-1], transform=name)), lam)
+    assert Lambda.relative(0).of(make(X, transform=name)) < lam
+
+
+def test_new_rules_show_themselves_and_are_checked():
+    assert repr(Lambda.auto()) == "Lambda.auto(2.0)"
+    assert repr(Lambda.entries()) == "Lambda.entries(1.0)"
+    assert repr(Lambda.samples(2)) == "Lambda.samples(2.0)"
+    for rule, name in ((Lambda.auto, "rank"), (Lambda.entries, "alpha"), (Lambda.samples, "alpha")):
+        with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
+            rule(0)
+        with pytest.raises(ValueError, match=f"{name} must be a finite number, got 'x'"):
+            rule("x")

@@ -195,7 +195,8 @@ class Problem:
 class Lambda:
     """A rule that finds `lam` from the data, without labels.
 
-    Use one of `Lambda.paper`, `Lambda.relative`, `Lambda.effective_rank`.
+    Use one of `Lambda.paper`, `Lambda.relative`, `Lambda.effective_rank`, `Lambda.entries`,
+    `Lambda.samples`, `Lambda.auto`.
     """
 
     name: str
@@ -225,6 +226,38 @@ class Lambda:
         """
         return cls("effective_rank", positive("rank", rank), _effective_rank)
 
+    @classmethod
+    def entries(cls, alpha: float = 1.0) -> Lambda:
+        """`alpha / sqrt(tau max(n1, n2))`, the choice of robust PCA for outlying entries.
+
+        tau is the scale of the transform: n3 for the DFT, 1 for orthonormal transforms and
+        matrices. References: E. Candes, X. Li, Y. Ma, J. Wright, Journal of the ACM 58 (2011),
+        Theorem 1.1 (matrices); C. Lu et al., IEEE TPAMI 42 (2020) (DFT); C. Lu, ICCV 2021.
+        """
+        return cls("entries", positive("alpha", alpha), _entries)
+
+    @classmethod
+    def samples(cls, alpha: float = 1.0) -> Lambda:
+        """`alpha / sqrt(log n2)`, the choice of outlier pursuit for outlying samples.
+
+        References: H. Zhang, Z. Lin, C. Zhang, E. Chang, AAAI 2015 (matrices); P. Zhou, J. Feng,
+        CVPR 2017 (tensors).
+        """
+        return cls("samples", positive("alpha", alpha), _samples)
+
+    @classmethod
+    def auto(cls, rank: float = 2.0) -> Lambda:
+        """`effective_rank` of what the spectrum suggests, at least `rank`.
+
+        The suggestion is the stable rank `sum s^2 / max s^2` of a slice, averaged over slices by
+        their energy: 1 to 2 for pictures, where a few directions hold most of the energy, and far
+        more where many directions are alike. The one slice of a table has to hold everything:
+        there it is `(sum s)^2 / sum s^2`. At most half the rank of the data is taken; a table with
+        so few features that this matters has nothing to be found in its spectrum, and nearly all
+        of it is explained, `relative(0.9)`.
+        """
+        return cls("auto", positive("rank", rank), _auto)
+
     def of(self, problem: Problem) -> float:
         """Return the number for this problem."""
         return self.rule(problem, self.parameter)
@@ -241,6 +274,15 @@ def _paper(problem: Problem, alpha: float) -> float:
     return alpha / (log(longest) ** 0.5 * problem.spectral_norm())
 
 
+def _entries(problem: Problem, alpha: float) -> float:
+    longest = max(problem.data.n1, problem.data.n_samples)
+    return alpha / (problem.transform.scale * longest) ** 0.5
+
+
+def _samples(problem: Problem, alpha: float) -> float:
+    return alpha / log(max(problem.data.n_samples, 2)) ** 0.5
+
+
 def _relative(problem: Problem, t: float) -> float:
     try:
         return problem.lam_min() ** (1 - t) * problem.lam_max() ** t
@@ -248,9 +290,35 @@ def _relative(problem: Problem, t: float) -> float:
         return np.inf
 
 
-def _effective_rank(problem: Problem, rank: float) -> float:
+def _auto(problem: Problem, rank: float) -> float:
+    most = _average_rank(problem) / 2
+    if problem.transform.n_slices > 1:
+        return _effective_rank(problem, min(max(rank, _stable_rank(problem)), most))
+    s = to_numpy(problem.reduction.values).astype(float)[0]
+    spread = float(s.sum() ** 2 / np.sum(s**2)) if s.any() else 1.0
+    if rank > most:
+        return _relative(problem, 0.9)
+    return _effective_rank(problem, min(max(rank, spread), most))
+
+
+def _stable_rank(problem: Problem) -> float:
+    """Return the stable rank of the data, averaged over slices by their energy."""
+    squares = to_numpy(problem.reduction.values).astype(float) ** 2
     weights = problem.transform.weights
-    largest = float(weights @ (problem.curvature > 0).sum(1) / weights.sum())
+    largest = squares.max(axis=1)
+    energy = weights * squares.sum(axis=1)
+    ranks = squares.sum(axis=1) / np.where(largest > 0, largest, 1)
+    return float(energy @ ranks / energy.sum()) if energy.sum() > 0 else 1.0
+
+
+def _average_rank(problem: Problem) -> float:
+    """Return the rank of the data, averaged over slices."""
+    weights = problem.transform.weights
+    return float(weights @ (problem.curvature > 0).sum(1) / weights.sum())
+
+
+def _effective_rank(problem: Problem, rank: float) -> float:
+    largest = _average_rank(problem)
     if rank >= largest:
         msg = (
             f"Lambda.effective_rank needs a rank below that of the data, {largest:g} on the "

@@ -3,6 +3,7 @@
 from tubal.solvers.certified import Certified
 from tubal.solvers.engines import Engine, Inline, Threads
 from tubal.solvers.entry import path, solve
+from tubal.solvers.extension import Extended, Extension
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, StopReason
 
@@ -11,6 +12,8 @@ __all__ = [
     "Certified",
     "Check",
     "Engine",
+    "Extended",
+    "Extension",
     "Factored",
     "Inline",
     "Published",

@@ -1,0 +1,217 @@
+"""From a representation to a graph between the kept samples, and to votes for new ones.
+
+A graph is a small object with two methods: `build` makes the affinity of the samples of a fit,
+`votes` says how strongly new samples are tied to each of them. All graphs are symmetric and
+non-negative, without loops where the method has none, and sparse arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from tubal.representation import (
+    Neighbours,
+    Representation,
+    nearest,
+    neighbours,
+    stack_tiles,
+)
+
+
+class Graph(ABC):
+    """A rule that ties samples to each other."""
+
+    @abstractmethod
+    def build(
+        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the affinity between the samples of the fit, empty for those not kept."""
+
+    @abstractmethod
+    def votes(
+        self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return how much each new sample (row) is tied to each kept sample of the fit."""
+
+
+@dataclass(frozen=True)
+class Nearest(Graph):
+    """The most similar samples of each sample, and what keeps the graph in one piece.
+
+    Each sample is tied to its `n_neighbors` most similar ones, made symmetric by the mean; the
+    maximum spanning tree of all similarities joins what would fall apart.
+
+    Parameters
+    ----------
+    n_neighbors : int
+    tree : bool
+        Whether to add the maximum spanning tree.
+    """
+
+    n_neighbors: int = 5
+    tree: bool = True
+
+    def __post_init__(self) -> None:
+        count = self.n_neighbors
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            msg = f"n_neighbors must be a positive integer, got {count!r}"
+            raise ValueError(msg)
+
+    def build(
+        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the affinity between the samples of the fit, empty for those not kept."""
+        near = nearest(representation, self.n_neighbors, kept, n_jobs)
+        n = len(kept)
+        table = _table(near, self.n_neighbors, n)
+        table = scipy.sparse.diags_array(kept.astype(float)).tocsr() @ table
+        graph = (table + table.T) / 2
+        if self.tree:
+            graph = graph.maximum(_spanning_tree(representation, kept, n_jobs))
+        return scipy.sparse.csr_array(graph)
+
+    def votes(
+        self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the similarities with the nearest kept samples."""
+        near = nearest(new, self.n_neighbors, kept, n_jobs)
+        return _table(near, self.n_neighbors, len(kept))
+
+
+@dataclass(frozen=True)
+class Absolute(Graph):
+    """`(|Z| + |Z|^T) / 2`, averaged over the tubes: the affinity of the paper.
+
+    Parameters
+    ----------
+    scale_rows : bool
+        Whether the coefficients of each sample are first divided by the largest one, as the
+        released codes of SSC and SSC-OMP do.
+    """
+
+    scale_rows: bool = False
+
+    def build(
+        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the affinity between the samples of the fit, empty for those not kept."""
+        table = self.votes(representation, kept, n_jobs)
+        table = scipy.sparse.diags_array(kept.astype(float)).tocsr() @ table
+        return scipy.sparse.csr_array((table + table.T) / 2)
+
+    def votes(
+        self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the moduli of the coefficients on the kept samples."""
+
+        def tile(size: np.ndarray) -> np.ndarray:
+            if self.scale_rows:
+                largest = size.max(axis=1, keepdims=True, initial=0)
+                size = size / np.where(largest > 0, largest, 1)
+            return np.where(kept, size, 0)
+
+        return stack_tiles(new.coefficients, tile, n_jobs)
+
+
+def resolve(graph: Any) -> Graph:
+    """Turn a name or an object into a Graph; the only place that reads these names.
+
+    >>> resolve("auto")
+    Nearest(n_neighbors=5, tree=True)
+    >>> resolve("published")
+    Absolute(scale_rows=False)
+    """
+    names: dict[str, Graph] = {
+        "auto": Nearest(),
+        "published": Absolute(),
+        "scaled": Absolute(scale_rows=True),
+    }
+    if isinstance(graph, Graph):
+        return graph
+    if not isinstance(graph, str) or graph not in names:
+        msg = f"graph must be one of {sorted(names)} or a Graph, got {graph!r}"
+        raise ValueError(msg)
+    return names[graph]
+
+
+def _table(near: Neighbours, count: int, n: int) -> scipy.sparse.csr_array:
+    """Return the first `count` neighbours of each row as a sparse table."""
+    index, value = near.index[:, :count], near.value[:, :count]
+    starts = np.arange(len(index) + 1) * index.shape[1]
+    table = scipy.sparse.csr_array(
+        (value.reshape(-1), index.reshape(-1), starts), shape=(len(index), n), copy=True
+    )
+    table.eliminate_zeros()  # in place: hence the copy
+    return table
+
+
+def _spanning_tree(
+    representation: Representation, kept: np.ndarray, n_jobs: int | None
+) -> scipy.sparse.csr_array:
+    """Return the edges of the maximum spanning tree of the similarities between kept samples.
+
+    Boruvka's algorithm: every component but the largest takes its strongest edge to another one,
+    until there is one component. That edge is mostly in the list of neighbours; where all
+    neighbours of a sample lie in its own component, its similarities are computed again. Ties may
+    close a cycle, which does no harm here.
+    """
+    n = len(kept)
+    tree = scipy.sparse.csr_array((n, n))
+    while True:
+        component, sizes = _components(tree, kept)
+        if len(sizes) <= 1:
+            return tree
+        rows = np.flatnonzero(kept & (component != sizes.argmax()))
+        best, value = _best_outside(representation, rows, component, n_jobs)
+        chosen = _strongest_of_each(component[rows], value)
+        strength = np.maximum(value[chosen], 1e-12)  # strangers are joined too, but barely
+        edges = scipy.sparse.csr_array(
+            scipy.sparse.coo_array((strength, (rows[chosen], best[chosen])), shape=(n, n))
+        )
+        tree = scipy.sparse.csr_array(tree.maximum(edges.maximum(edges.T)))
+
+
+def _components(graph: scipy.sparse.csr_array, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the component of each sample (-1: not kept) and the sizes of the components."""
+    _, labels = connected_components(graph[kept][:, kept], directed=False)
+    component = np.full(len(kept), -1)
+    component[kept] = labels
+    return component, np.bincount(labels)
+
+
+def _best_outside(
+    representation: Representation,
+    rows: np.ndarray,
+    component: np.ndarray,
+    n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each row, the most similar kept sample of another component."""
+    near = representation.lists(n_jobs)
+    other = component[near.index[rows]]
+    outside = (other != component[rows, None]) & (other >= 0) & (near.value[rows] > 0)
+    first = outside.argmax(axis=1)
+    best, value = near.index[rows, first], near.value[rows, first]
+    lost = ~outside.any(axis=1)
+    if lost.any():
+        found = neighbours(
+            representation,
+            1,
+            rows=rows[lost],
+            hidden=lambda part: (component == -1) | (component == component[part, None]),
+            n_jobs=n_jobs,
+        )
+        best[lost], value[lost] = found.index[:, 0], found.value[:, 0]
+    return best, value
+
+
+def _strongest_of_each(component: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Return for each component the position of its largest value."""
+    order = np.argsort(-value, kind="stable")
+    _, first = np.unique(component[order], return_index=True)
+    return order[first]

@@ -1,0 +1,377 @@
+"""What a solver found, as the later rooms see it: samples, their coefficients, what is left.
+
+Rows are the samples in question (those of the fit, or new ones), columns are the samples of the
+fit. The full table of coefficients is never formed: it is read in tiles of rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from tubal._threads import effective_jobs, spans, threaded
+from tubal.input import Samples, tubes_first
+from tubal.transforms import Transform
+
+Rows = Any
+"""A slice or an array of indices."""
+
+TILE = 128  # rows at a time
+LISTED = 32  # neighbours kept for each row
+
+
+class Ties(ABC):
+    """How much each sample (row) is tied to each sample of the fit (column), read in tiles."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return some rows, dense."""
+
+
+@dataclass(frozen=True, eq=False)
+class TubeModuli(Ties):
+    """Moduli of the coefficients `Z_k = left_k core_k`, averaged over the tube.
+
+    Attributes
+    ----------
+    left : array of shape (K, n, r)
+        Samples of the fit.
+    core : array of shape (K, r, m)
+        The samples in question.
+    transform : Transform
+    """
+
+    left: np.ndarray
+    core: np.ndarray
+    transform: Transform
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        return int(self.core.shape[2]), int(self.left.shape[1])
+
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return `sum_k |Z[i, j, k]| / n3`, sample j along the rows."""
+        hat = np.moveaxis(self.left @ self.core[:, :, rows], 0, -1)
+        tubes = np.abs(self.transform.inverse(hat))
+        return tubes.mean(axis=tuple(range(2, tubes.ndim))).T
+
+
+@dataclass(frozen=True, eq=False)
+class TubeKernel(Ties):
+    """Similarity by the modulus `(Z^H Z)^(1/2)` of a coefficient tensor, slice by slice.
+
+    For data that represents itself without noise, `Z = V V^H` shrunk, the modulus is Z itself; in
+    general it is the symmetric version of Z, and it exists for every dictionary. Between samples i
+    and j it gives a tube; similarity is its norm, scaled to 1 for a sample with itself:
+    `||C_ij|| / sqrt(||C_ii|| ||C_jj||)`. No inverse transform is needed.
+
+    Attributes
+    ----------
+    left : array of shape (K, n, r)
+        `Z^H (Z Z^H)^(-1/2)`, samples of the fit.
+    core : array of shape (K, r, m)
+        Coefficients of the samples in question.
+    own, new : arrays of shape (n,) and (m,)
+        `||C_ii||` for the samples of the fit and for those in question.
+    transform : Transform
+    """
+
+    left: np.ndarray
+    core: np.ndarray
+    own: np.ndarray
+    new: np.ndarray
+    transform: Transform
+
+    @classmethod
+    def of(
+        cls, transform: Transform, fitted: np.ndarray, core: np.ndarray | None = None
+    ) -> TubeKernel:
+        """Build the kernel from the slices (K, r, n) of Z, and of new samples (K, r, m).
+
+        A new sample with coefficients c has `c^H (Z Z^H)^(-1/2) c` with itself.
+        """
+        root = _inverse_root(fitted)
+        left = root @ fitted
+        own = _self_norms(left, fitted, transform)
+        if core is None:
+            return cls(left.conj().mT, fitted, own, own, transform)
+        new = _self_norms(root @ core, core, transform)
+        return cls(left.conj().mT, core, own, new, transform)
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        return int(self.core.shape[2]), int(self.left.shape[1])
+
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return similarities, a row a sample in question."""
+        new = self.new[rows]
+        total = np.zeros((self.left.shape[1], len(new)))
+        for k, omega in enumerate(self.transform.weights / self.transform.scale):
+            part = self.left[k] @ self.core[k][:, rows]
+            total += omega * (part.real**2 + part.imag**2)
+        least = 1e-12 * self.own.max(initial=0)
+        return np.sqrt(total.T * _inverse(new, least)[:, None] * _inverse(self.own, least))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTable(Ties):
+    """Ties given as a sparse table; moduli count.
+
+    Attributes
+    ----------
+    table : sparse array of shape (m, n)
+    unit : bool
+        Whether each row is divided by its largest modulus.
+    """
+
+    table: scipy.sparse.csr_array
+    unit: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        return self.table.shape
+
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return moduli."""
+        tile = np.abs(self.table[rows].toarray())
+        return tile * _inverse(tile.max(axis=1, initial=0))[:, None] if self.unit else tile
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpace(Ties):
+    """Moduli of `V0 V0^T` for a matrix `L0 = U0 S0 V0^T` whose columns are the samples.
+
+    The recipe of the paper for the PCA methods, with `L0 = sum_k L^(k)` (its section 6.2).
+
+    Attributes
+    ----------
+    columns, rows : arrays of shape (n, q) and (m, q)
+        Rows of V0 for the samples of the fit and for those in question.
+    """
+
+    columns: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, L: np.ndarray, new: np.ndarray | None = None) -> RowSpace:
+        """Build it from recovered samples (n, n1, *sizes), of the fit and in question."""
+        V, s, Uh = np.linalg.svd(_summed(L), full_matrices=False)
+        kept = s > max(L.shape) * np.finfo(s.dtype).eps * s.max(initial=0)
+        V, s, Uh = V[:, kept], s[kept], Uh[kept]
+        return cls(V, V if new is None else _summed(new) @ Uh.T / s)
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        return len(self.rows), len(self.columns)
+
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return moduli."""
+        return np.abs(self.rows[rows] @ self.columns.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """Samples and how they were explained.
+
+    Attributes
+    ----------
+    samples : Samples
+        What was given to the solver, NumPy, zero in missing entries.
+    L, E : arrays in the layout of the samples
+        The part that was explained and the part that was not.
+    coefficients : Ties
+        Moduli of coefficients, as the published affinities use them.
+    similarity : Ties
+        1 for a sample and itself, 0 for strangers.
+    twins : int array of shape (m,)
+        For each row the column that is the same sample, -1 when there is none.
+    """
+
+    samples: Samples
+    L: np.ndarray
+    E: np.ndarray
+    coefficients: Ties
+    similarity: Ties
+    twins: np.ndarray
+
+    def lists(self, n_jobs: int | None = None) -> Neighbours:
+        """Return the LISTED most similar samples of the fit for each row, computed once."""
+        if "_lists" not in self.__dict__:
+            self.__dict__["_lists"] = neighbours(self, LISTED, n_jobs=n_jobs)
+        found: Neighbours = self.__dict__["_lists"]
+        return found
+
+    def residuals(self) -> np.ndarray:
+        """Return the norms of what was not explained."""
+        return np.linalg.norm(self.E.reshape(len(self.E), -1), axis=1)
+
+    def norms(self) -> np.ndarray:
+        """Return the norms of the samples."""
+        return np.linalg.norm(self.samples.values.reshape(len(self.E), -1), axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The columns most similar to each row, most similar first.
+
+    Attributes
+    ----------
+    index : int array of shape (m, k)
+    value : array of shape (m, k)
+    """
+
+    index: np.ndarray
+    value: np.ndarray
+
+
+def neighbours(
+    representation: Representation,
+    count: int,
+    *,
+    rows: np.ndarray | None = None,
+    hidden: Callable[[np.ndarray], np.ndarray] | np.ndarray | None = None,
+    n_jobs: int | None = None,
+) -> Neighbours:
+    """Find the most similar samples of the fit for each row, itself left out.
+
+    Parameters
+    ----------
+    representation : Representation
+    count : int
+        Neighbours for each row. Where there are fewer to choose from, values of zero fill up.
+    rows : int array or None
+        Which rows; all by default.
+    hidden : bool array, function of rows, or None
+        Which columns may not be chosen: the same ones for every row (n,), or a function that
+        returns a table (len(rows), n).
+    n_jobs : int or None
+    """
+    ties, twins = representation.similarity, representation.twins
+    rows = np.arange(ties.shape[0]) if rows is None else rows
+    count = min(count, ties.shape[1])
+
+    def of_rows(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tile = np.round(ties.tile(part), 10)  # what differs by rounding is equal: first come
+        own = twins[part]
+        tile[own >= 0, own[own >= 0]] = -1
+        if hidden is not None:
+            mask = hidden(part) if callable(hidden) else np.broadcast_to(hidden, tile.shape)
+            tile[mask] = -1
+        return _largest(tile, count)
+
+    parts = [rows[part] for part in spans(len(rows), -(-len(rows) // TILE))]
+    found = threaded(of_rows, parts, effective_jobs(n_jobs))
+    index, value = (np.concatenate(list(part)) for part in zip(*found, strict=True))
+    return Neighbours(index, np.clip(value, 0, None))
+
+
+def nearest(
+    representation: Representation,
+    count: int,
+    kept: np.ndarray,
+    n_jobs: int | None = None,
+) -> Neighbours:
+    """Find the most similar samples of the fit among those kept, from the lists where they reach.
+
+    Parameters
+    ----------
+    representation : Representation
+    count : int
+    kept : bool array, one for each column
+    n_jobs : int or None
+    """
+    if count > LISTED:
+        return neighbours(representation, count, hidden=~kept, n_jobs=n_jobs)
+    lists = representation.lists(n_jobs)
+    good = kept[lists.index] & (lists.value > 0)
+    order = np.argsort(~good, axis=1, kind="stable")[:, :count]
+    index = np.take_along_axis(lists.index, order, axis=1)
+    value = np.where(
+        np.take_along_axis(good, order, axis=1), np.take_along_axis(lists.value, order, axis=1), 0
+    )
+    unlisted = representation.similarity.shape[1] > LISTED + 1  # else the lists hold everything
+    short = np.flatnonzero(good.sum(axis=1) < index.shape[1])
+    if unlisted and len(short):
+        found = neighbours(representation, count, rows=short, hidden=~kept, n_jobs=n_jobs)
+        index[short], value[short] = found.index, found.value
+    return Neighbours(index, value)
+
+
+def stack_tiles(
+    ties: Ties,
+    function: Callable[[np.ndarray], np.ndarray],
+    n_jobs: int | None = None,
+) -> scipy.sparse.csr_array:
+    """Apply a function to tiles that cover all rows, and stack the results as a sparse table."""
+    parts = spans(ties.shape[0], -(-ties.shape[0] // TILE))
+    tiles = threaded(
+        lambda rows: scipy.sparse.csr_array(function(ties.tile(rows))),
+        parts,
+        effective_jobs(n_jobs),
+    )
+    return scipy.sparse.csr_array(scipy.sparse.vstack(tiles))
+
+
+def hat(transform: Transform, values: np.ndarray) -> np.ndarray:
+    """Return the slices (K, n1, n) of samples-first values."""
+    values = values if values.ndim > 2 else values[..., None]
+    return transform.forward(tubes_first(values), axis=0)
+
+
+def _summed(L: np.ndarray) -> np.ndarray:
+    """Return the sum of the frontal slices, a row a sample."""
+    n, n1, *sizes = L.shape
+    return L.reshape(n, n1, prod(sizes)).sum(axis=2)
+
+
+def _self_norms(left: np.ndarray, core: np.ndarray, transform: Transform) -> np.ndarray:
+    """Return norms of the tubes `sum_r conj(left[k, r, j]) core[k, r, j]`."""
+    tubes = np.sum(left.conj() * core, axis=1)
+    return np.sqrt((transform.weights / transform.scale) @ np.abs(tubes) ** 2)
+
+
+def _inverse_root(C: np.ndarray) -> np.ndarray:
+    """Return `(C C^H)^(-1/2)` of each slice, zero where C has nothing.
+
+    In double precision: the Gram matrix has the square of the condition number.
+    """
+    C = C.astype(np.result_type(C.dtype, np.float64), copy=False)
+    squares, Q = np.linalg.eigh(C @ C.conj().mT)
+    level = 100 * C.shape[1] * np.finfo(squares.dtype).eps * squares.max(initial=0)
+    inverse = np.where(squares > level, np.maximum(squares, level) ** -0.5, 0) if level else squares
+    return (Q * inverse[:, None, :]) @ Q.conj().mT
+
+
+def _inverse(size: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """Return 1/size, zero where size is not above `least`."""
+    return np.where(size > least, 1 / np.where(size > least, size, 1), 0)
+
+
+def _largest(tile: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions and values of the largest entries of each row, in falling order.
+
+    Of equal values the first ones are taken, in the order of the columns.
+    """
+    rows, columns = tile.shape
+    if not 0 < count < columns:
+        index = np.broadcast_to(np.arange(count), (rows, count))
+    else:
+        last = -np.partition(-tile, count - 1, axis=1)[:, count - 1, None]
+        above, level = tile > last, tile == last
+        above |= level & (np.cumsum(level, axis=1) <= count - above.sum(axis=1, keepdims=True))
+        index = np.nonzero(above)[1].reshape(rows, count)
+    value = np.take_along_axis(tile, index, axis=1)
+    order = np.argsort(-value, axis=1, kind="stable")
+    return np.take_along_axis(index, order, axis=1), np.take_along_axis(value, order, axis=1)

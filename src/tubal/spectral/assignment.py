@@ -1,0 +1,175 @@
+"""From eigenvectors to labels: one small object a method."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from threadpoolctl import ThreadpoolController
+
+from tubal._threads import serial_blas
+from tubal.spectral.affinity import check_affinity, modularity_of
+from tubal.spectral.embedding import Embedding
+
+
+class Assignment(ABC):
+    """A way from eigenvectors to labels."""
+
+    name: str
+
+    @abstractmethod
+    def labels(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> np.ndarray:
+        """Return a label from 0 to n_clusters - 1 for each vertex; some may be unused."""
+
+
+@dataclass(frozen=True)
+class Discretise(Assignment):
+    """The rotation of Yu and Shi (2003), as in the Ncut toolbox of Cour, Yu and Shi.
+
+    With X the rows of `Embedding.cut_rows`, it looks for a rotation R that brings X close to the
+    0-1 matrix Y of a partition, `min ||Y - X R||`, in turns:
+
+        Y = largest entry of each row of X R,    R = V U^T  with  Y^T X = U S V^T,
+
+    from an R whose columns are rows of X: a random one, then each time the row with the smallest
+    sum of |inner products| with those before. It stops when Y stays.
+
+    Differences from the toolbox: its offset of 0.5 belongs to `embed` and is 0 by default; weights
+    below 1e-6 are kept; eigenvectors are computed to 1e-10 instead of 1e-6. Its signs and its
+    column norm of sqrt(n) do not change anything here.
+
+    Differences from `sklearn.cluster.spectral_clustering(assign_labels="discretize")`, which also
+    has no offset: that function ignores the diagonal of W, warns about disconnected graphs and
+    takes whatever basis of the eigenspace comes, starts again from another row when an SVD fails,
+    and may leave clusters empty. The iteration is the same.
+
+    Parameters
+    ----------
+    max_iter : int
+        Most updates of the rotation, 20 in the toolbox.
+    """
+
+    name = "discretise"
+    max_iter: int = 20
+
+    def labels(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> np.ndarray:
+        """Return the partition nearest to a rotation of the eigenvectors."""
+        X, rng = embedding.cut_rows(n_clusters), check_random_state(random_state)
+        with serial_blas():
+            labels = np.argmax(X @ self._start(X, rng), axis=1)
+            for _ in range(self.max_iter):
+                U, _, Vh = np.linalg.svd(cluster_sums(X, labels, n_clusters))
+                previous, labels = labels, np.argmax(X @ (U @ Vh).T, axis=1)
+                # The toolbox compares the objective, to machine precision: the same in effect.
+                if np.array_equal(previous, labels):
+                    break
+        return labels
+
+    def _start(self, X: np.ndarray, rng: Any) -> np.ndarray:
+        seen = np.flatnonzero(X.any(axis=1))  # zero rows, possible with an offset, say nothing
+        X = X[seen]
+        R = X[[rng.randint(len(X))] * X.shape[1]].T
+        overlap = np.zeros(len(X))
+        for j in range(1, X.shape[1]):
+            overlap += np.abs(X @ R[:, j - 1])
+            R[:, j] = X[np.argmin(overlap)]
+        return R
+
+
+def cluster_sums(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return Y^T X: the sum of the rows of each cluster."""
+    n = len(labels)
+    Y = scipy.sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(n_clusters, n))
+    return Y @ X
+
+
+@dataclass(frozen=True)
+class KMeansRows(Assignment):
+    """K-means on the rows of the eigenvectors, scaled to unit norm (Ng, Jordan, Weiss 2001).
+
+    Parameters
+    ----------
+    n_init : int
+        Number of starts; the one with the smallest sum of squares is kept.
+    """
+
+    name = "kmeans"
+    n_init: int = 10
+
+    def labels(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> np.ndarray:
+        """Return the clusters of the rows."""
+        rng = check_random_state(random_state)
+        return _kmeans(embedding.rows(n_clusters), n_clusters, self.n_init, rng)
+
+
+@dataclass(frozen=True)
+class ModularityKMeans(Assignment):
+    """As `KMeansRows`, but of all starts the one with the largest modularity on the graph is kept.
+
+    The sum of squares knows only the embedding; the modularity asks the graph itself. On the data
+    sets of the paper this raised the mean accuracy from .821 to .845.
+
+    Parameters
+    ----------
+    n_init : int
+        Number of starts.
+    """
+
+    name = "modularity"
+    n_init: int = 10
+
+    def labels(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> np.ndarray:
+        """Return the clusters of the best start."""
+        W, rng = check_affinity(affinity), check_random_state(random_state)
+        X = embedding.rows(n_clusters)
+        found = [_kmeans(X, n_clusters, 1, rng) for _ in range(self.n_init)]
+        return max(found, key=lambda labels: modularity_of(W, labels))
+
+
+def _kmeans(X: np.ndarray, n_clusters: int, n_init: int, rng: Any) -> np.ndarray:
+    means = KMeans(n_clusters, n_init=n_init, random_state=rng)
+    # With one thread of BLAS and OpenMP the labels do not depend on the number of threads.
+    with warnings.catch_warnings(), _controller().limit(limits=1):
+        # Fewer distinct rows than clusters: `partition` fills the empty ones.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return means.fit(X).labels_.astype(int)
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+NAMES: dict[str, type[Assignment]] = {
+    kind.name: kind for kind in (Discretise, KMeansRows, ModularityKMeans)
+}
+
+
+def resolve(assign: Any) -> Assignment:
+    """Turn a name or an object into an Assignment; the only place that reads these names.
+
+    >>> resolve("kmeans")
+    KMeansRows(n_init=10)
+    """
+    if isinstance(assign, Assignment):
+        return assign
+    if not isinstance(assign, str) or assign not in NAMES:
+        msg = f"assign must be one of {sorted(NAMES)} or an Assignment, got {assign!r}"
+        raise ValueError(msg)
+    return NAMES[assign]()

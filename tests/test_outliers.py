@@ -1,0 +1,561 @@
+"""Outlier scores by loops over their definition, and cuts by trying everything."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.neighbors import LocalOutlierFactor
+
+from tubal import Lambda, solve
+from tubal.datasets import make_tensor_subspaces
+from tubal.input import Samples, read
+from tubal.outliers import (
+    LEAST_RESIDUAL,
+    LEAST_SPREAD,
+    Consensus,
+    Detection,
+    Detector,
+    Nothing,
+    Residual,
+    _clear_gap,
+    contamination_threshold,
+    resolve,
+    two_means,
+)
+from tubal.representation import Representation, Ties, TubeKernel
+
+
+class Dense(Ties):
+    """A table that is there already."""
+
+    def __init__(self, table):
+        self.table = np.asarray(table, dtype=float)
+        self.shape = self.table.shape
+
+    def tile(self, rows):
+        return self.table[rows].copy()
+
+
+def represent(x, S, E, twins=None, seen=None):
+    """A representation of vectors x with similarities S (m, n) and residuals E."""
+    m = len(x)
+    values, E = (np.reshape(A, (m, -1, 1)).astype(float) for A in (x, E))
+    observed = None if seen is None else np.reshape(seen, values.shape)
+    twins = np.arange(m) if twins is None else np.asarray(twins)
+    samples = Samples(values, observed, False)
+    return Representation(samples, values - E, E, Dense(S), Dense(S), twins)
+
+
+def draw(n=40, p=6, seed=0, outliers=6):
+    """Two clusters, a few odd samples, similarities without ties and residuals."""
+    rng = np.random.default_rng(seed)
+    centres = 3 * rng.standard_normal((2, p))
+    x = centres[np.arange(n) % 2] + 0.3 * rng.standard_normal((n, p))
+    odd = np.arange(n) < outliers
+    x[odd] = 2 * rng.standard_normal((outliers, p))
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    S = np.clip(np.abs(unit @ unit.T) - 0.02 * rng.random((n, n)), 0, 1)
+    S = (S + S.T) / 2
+    E = x * (0.1 + 0.5 * odd + 0.1 * rng.random(n))[:, None]
+    return x, S, E, odd
+
+
+# ---- the score, naively -------------------------------------------------------------------------
+
+
+def near(S, j, twin, count):
+    order = sorted((i for i in range(S.shape[1]) if i != twin), key=lambda i: (-S[j, i], i))
+    return order[:count]
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else 0.0
+
+
+def median(values):
+    values = sorted(values)
+    n = len(values)
+    return (values[(n - 1) // 2] + values[n // 2]) / 2 if n else 0.0
+
+
+def unit_norm(x, seen):
+    size = [math.sqrt(sum(v * v for v in x[j]) / mean(seen[j])) for j in range(len(x))]
+    return np.array([x[j] / size[j] if size[j] > 0 else x[j] for j in range(len(x))])
+
+
+class Naive:
+    """The four views of the docstring, entry by entry; `seen` marks entries that exist."""
+
+    def __init__(self, x, S, E, twins=None, seen=None, fit=None, count=3):
+        self.n, self.p = x.shape
+        self.seen = np.ones(x.shape, bool) if seen is None else seen
+        self.x = unit_norm(x, self.seen)
+        fit = self if fit is None else fit
+        twins = range(self.n) if twins is None else twins
+        self.local = np.zeros(x.shape)
+        self.lonely, self.residual = [], []
+        for j in range(self.n):
+            N = near(S, j, twins[j], count)
+            for p in range(self.p):
+                both = [abs(self.x[j, p] - fit.x[i, p]) for i in N if fit.seen[i, p]]
+                self.local[j, p] = mean(both)
+            self.lonely.append(1 - mean(S[j, i] for i in N) if N else 1.0)
+            size = math.sqrt(sum(v * v for v in x[j]))
+            self.residual.append(math.sqrt(sum(e * e for e in E[j])) / (size or 1.0))
+
+    def scale(self, K):
+        """Median and mean distances of the inliers K, entry by entry."""
+        entries = range(self.p)
+        self_seen = [[j for j in K if self.seen[j, p]] for p in entries]
+        centre = [median(self.x[j, p] for j in self_seen[p]) for p in entries]
+        far = [mean(abs(self.x[j, p] - centre[p]) for j in self_seen[p]) for p in entries]
+        apart = [mean(self.local[j, p] for j in self_seen[p]) for p in entries]
+        return centre, far, apart
+
+    def views(self, scale):
+        """log global, log local, logit lonely, log residual of every sample."""
+        centre, far, apart = scale
+
+        def W(A, d, j):
+            level = [d[p] + 0.03 * mean(d) for p in range(self.p)]
+            return mean(
+                math.sqrt(A(j, p) / level[p]) if level[p] > 0 else 0.0
+                for p in range(self.p)
+                if self.seen[j, p]
+            )
+
+        rows = []
+        for j in range(self.n):
+            g = W(lambda j, p: abs(self.x[j, p] - centre[p]), far, j)
+            local = W(lambda j, p: self.local[j, p], apart, j)
+            s = min(max(self.lonely[j], 1e-6), 1 - 1e-6)
+            e = max(self.residual[j], LEAST_RESIDUAL)
+            rows.append(
+                [
+                    math.log(max(g, 1e-6)),
+                    math.log(max(local, 1e-6)),
+                    math.log(s / (1 - s)),
+                    math.log(e),
+                ]
+            )
+        return np.array(rows)
+
+    def location(self, scale, K):
+        views = self.views(scale)
+        where = [median(views[j, v] for j in K) for v in range(4)]
+        spread = [
+            max(1.4826 * median(abs(views[j, v] - where[v]) for j in K), LEAST_SPREAD[v])
+            for v in range(4)
+        ]
+        return where, spread
+
+    def scores(self, scale, location):
+        where, spread = location
+        T = []
+        for row in self.views(scale):
+            z = [(row[v] - where[v]) / spread[v] for v in range(4)]
+            z[3] -= 2
+            T.append(math.sqrt(sum(max(v, 0) ** 2 for v in z)))
+        return np.array(T)
+
+    def of_inliers(self, K):
+        scale = self.scale(K)
+        location = self.location(scale, K)
+        return self.scores(scale, location), scale, location
+
+    def detect(self, margin=1.55, limit=4.25):
+        """Return scores, the level before any gap, and what scores further samples."""
+
+        def lowest(T, share):
+            return sorted(sorted(range(self.n), key=lambda j: T[j])[: math.ceil(share * self.n)])
+
+        K = lowest(self.of_inliers(range(self.n))[0], 0.6)
+        for _ in range(30):
+            T, scale, location = self.of_inliers(K)
+            level = min(max(margin * np.percentile(T[K], 95), 2.5), limit)
+            new = [j for j in range(self.n) if T[j] <= level]
+            if 2 * len(new) < self.n:
+                new = lowest(T, 0.5)
+                level = max(T[new])
+            if new == K:
+                break
+            K = new
+        return T, level, scale, location
+
+
+def threshold(T, level):
+    """Return the threshold by its definition: a clear gap, then the middle of the room."""
+    cut = _clear_gap(T, level)
+    kept, flagged = [t for t in T if t <= cut], [t for t in T if t > cut]
+    if not kept or not flagged:
+        return cut
+    return max(cut, min(math.sqrt(max(kept) * min(flagged)), 1.5 * cut))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("p", [1, 6])
+def test_consensus_by_its_definition(seed, p):
+    x, S, E, _ = draw(p=p, seed=seed)
+    found = Consensus().detect(represent(x, S, E))
+    T, level, _, _ = Naive(x, S, E).detect()
+    np.testing.assert_allclose(found.scores, T, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=1e-7)
+    assert found.scores.max() > 1
+
+
+def test_parameters_of_consensus():
+    x, S, E, _ = draw()
+    found = Consensus(n_neighbors=5, margin=1.2, limit=2.0).detect(represent(x, S, E))
+    T, level, _, _ = Naive(x, S, E, count=5).detect(margin=1.2, limit=2.0)
+    np.testing.assert_allclose(found.scores, T, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=1e-7)
+
+
+def test_floors_of_consensus():
+    """Inliers that agree exactly: what is left of a sample's views are the least spreads."""
+    n, p = 20, 4
+    x = np.ones((n, p))
+    S = np.full((n, n), 0.9)
+    E = 0.001 * x
+    E[1] = 3 * LEAST_RESIDUAL * x[1]
+    S[2] = S[:, 2] = 0.8
+    found = Consensus().detect(represent(x, S, E))
+    z = (math.log(0.2 / 0.8) - math.log(0.1 / 0.9)) / LEAST_SPREAD[2]
+    expected = np.zeros(n)
+    expected[1] = math.log(3) / LEAST_SPREAD[3] - 2
+    expected[2] = z
+    np.testing.assert_allclose(found.scores, expected, atol=1e-6)
+    T, level, _, _ = Naive(x, S, E).detect()
+    np.testing.assert_allclose(found.scores, T, atol=1e-6)
+    np.testing.assert_allclose(found.threshold, level, atol=1e-6)
+    np.testing.assert_array_equal(np.flatnonzero(found.scores > found.threshold), [1, 2])
+
+
+def test_consensus_leaves_missing_entries_out():
+    rng = np.random.default_rng(3)
+    x, S, E, _ = draw(p=8)
+    seen = rng.random(x.shape) > 0.1
+    seen[:, 0] = True
+    x, E = x * seen, E * seen
+    for j in range(len(x)):  # every entry is seen by some neighbour
+        assert seen[near(S, j, j, 3)].any(axis=0).all()
+    found = Consensus().detect(represent(x, S, E, seen=seen))
+    T, level, _, _ = Naive(x, S, E, seen=seen).detect()
+    np.testing.assert_allclose(found.scores, T, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=1e-7)
+
+
+@pytest.mark.parametrize("n", [5, 6, 40])
+def test_a_mask_that_hides_nothing(n):
+    x, S, E, _ = draw(n=n, outliers=1)
+    plain = Consensus().detect(represent(x, S, E))
+    masked = Consensus().detect(represent(x, S, E, seen=np.ones(x.shape, bool)))
+    np.testing.assert_allclose(masked.scores, plain.scores, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(masked.threshold, plain.threshold, rtol=1e-12)
+    again = masked.scorer(represent(x, S, E))
+    np.testing.assert_allclose(again, plain.scores, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_many_missing_entries(share):
+    """Also entries that no neighbour, or no inlier at all, has."""
+    rng = np.random.default_rng(0)
+    x, S, E, _ = draw()
+    seen = rng.random(x.shape) > share
+    seen[np.arange(len(x)), rng.integers(0, 5, len(x))] = True
+    seen[:, 5] = False
+    seen[0] = True
+    found = Consensus().detect(represent(x * seen, S, E * seen, seen=seen))
+    assert np.all(np.isfinite(found.scores))
+    assert np.isfinite(found.threshold)
+    assert 2 * (found.scores > found.threshold).sum() <= len(x)
+
+
+def test_further_samples():
+    """Old samples get their old scores, new ones those of the definition."""
+    x, S, E, _ = draw()
+    found = Consensus().detect(represent(x, S, E))
+    np.testing.assert_allclose(found.scorer(represent(x, S, E)), found.scores, rtol=1e-12)
+    rows = [7, 0, 33]
+    some = found.scorer(represent(x[rows], S[rows], E[rows], twins=rows), 1)
+    np.testing.assert_allclose(some, found.scores[rows], rtol=1e-12)
+    y, R, F, _ = draw(seed=9)
+    old = Naive(x, S, E)
+    _, _, scale, location = old.detect()
+    new = Naive(y, R, F, twins=[-1] * 40, fit=old)
+    expected = new.scores(scale, location)
+    twins = np.full(40, -1)
+    np.testing.assert_allclose(
+        found.scorer(represent(y, R, F, twins)), expected, rtol=1e-7, atol=1e-7
+    )
+    one = found.scorer(represent(y[4:5], R[4:5], F[4:5], twins[:1]))
+    np.testing.assert_allclose(one, expected[4:5], rtol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_of_the_samples_does_not_matter(seed):
+    x, S, E, _ = draw(seed=seed)
+    order = np.random.default_rng(seed).permutation(40)
+    first = Consensus().detect(represent(x, S, E))
+    second = Consensus().detect(represent(x[order], S[np.ix_(order, order)], E[order]))
+    np.testing.assert_allclose(second.scores, first.scores[order], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(second.threshold, first.threshold, rtol=1e-8)
+
+
+def test_scale_of_samples_does_not_matter():
+    x, S, E, _ = draw()
+    sizes = np.exp(np.random.default_rng(0).standard_normal((40, 1)))
+    first, second = (Consensus().detect(represent(c * x, S, c * E)) for c in (1, sizes))
+    np.testing.assert_allclose(second.scores, first.scores, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_planted_outliers_are_found(seed):
+    x, S, E, odd = draw(seed=seed)
+    found = Consensus().detect(represent(x, S, E))
+    np.testing.assert_array_equal(found.scores > found.threshold, odd)
+
+
+def test_scores_of_a_solution():
+    data = make_tensor_subspaces(12, 4, 2, 2, 15, 0.1, noise=0.05, random_state=0)
+    sol = solve(data.X, lam=Lambda.auto(), tol=1e-5)
+    kernel = TubeKernel.of(sol.Z.transform, sol.Z.core)
+    n = len(data.X)
+    rep = Representation(read(data.X), sol.L, sol.E, kernel, kernel, np.arange(n))
+    found = Consensus().detect(rep)
+    np.testing.assert_allclose(found.scorer(rep), found.scores, rtol=1e-9)
+    flat = [A.reshape(n, -1) for A in (data.X, sol.E)]
+    naive = Naive(flat[0], np.round(kernel.tile(slice(None)), 10), flat[1])
+    T, level, _, _ = naive.detect()
+    np.testing.assert_allclose(found.scores, T, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=1e-7)
+
+
+# ---- odd data -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 30])
+@pytest.mark.parametrize("case", ["random", "identical", "zeros", "one zero", "strangers"])
+def test_odd_data(case, n):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((n, 4))
+    S = rng.random((n, n))
+    E = 0.1 * rng.standard_normal((n, 4))
+    if case == "identical":
+        x[:], S[:], E[:] = x[0], 1, E[0]
+    elif case == "zeros":
+        x[:], S[:], E[:] = 0, 0, 0
+    elif case == "one zero":
+        x[0], S[0], S[:, 0], E[0] = 0, 0, 0, 0
+    elif case == "strangers":
+        S = np.eye(n)
+    found = Consensus().detect(represent(x, S, E))
+    assert np.all(np.isfinite(found.scores))
+    assert np.isfinite(found.threshold)
+    flagged = found.scores > found.threshold
+    assert 2 * flagged.sum() <= n
+    assert np.all(np.isfinite(found.scorer(represent(x[:1], S[:1], E[:1], [-1]))))
+    if case in ("identical", "zeros"):
+        assert not flagged.any()
+
+
+@given(st.integers(2, 30), st.integers(1, 4), st.integers(0, 3), st.integers(0, 9999))
+def test_outliers_are_the_minority(n, p, kind, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, p)) ** 3 if kind else rng.standard_cauchy((n, p))
+    S = rng.random((n, n)) ** rng.choice([0.2, 1, 5])
+    if kind == 2:  # one sample many times over
+        x[: n // 2], S = x[0], np.round(S)
+    E = x * rng.random((n, 1)) ** rng.choice([0.5, 1, 8, 30])
+    found = Consensus().detect(represent(x, S, E))
+    assert np.all(np.isfinite(found.scores))
+    assert 2 * (found.scores > found.threshold).sum() <= n
+
+
+# ---- the clear gap ------------------------------------------------------------------------------
+
+
+def ladder(*above, below=10):
+    return np.concatenate([np.linspace(0, 1, below), above])
+
+
+def test_no_gap_among_few():
+    assert _clear_gap(ladder(1.1, 5, 5, 5, 5, 5, 5), 1.0) == 1.0
+    assert _clear_gap(ladder(), 1.0) == 1.0
+
+
+def test_a_clear_gap_moves_the_cut():
+    above = [1.1, 1.2, *np.linspace(3, 3.5, 6)]  # 2 of 8 may fall below
+    assert _clear_gap(ladder(*above), 1.0) == pytest.approx((1.2 + 3) / 2)
+    rng = np.random.default_rng(0)
+    assert _clear_gap(rng.permutation(ladder(*above)), 1.0) == pytest.approx(2.1)
+
+
+def test_a_gap_may_leave_no_less_than_three_quarters():
+    above = [1.1, 1.15, 1.2, *np.linspace(3, 3.5, 5)]  # the gap is after 3 of 8
+    assert _clear_gap(ladder(*above), 1.0) == 1.0
+    above = [1.1, 1.3, 1.35, *np.linspace(9, 9.5, 6)]  # 9 flagged: 2 may fall below, not 3
+    assert _clear_gap(ladder(*above), 1.05) == 1.05
+    above = [1.1, 1.4, *np.linspace(1.45, 2, 6), 9]  # the largest allowed ratio counts
+    assert _clear_gap(ladder(*above), 1.05) == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("below", [4, 5, 6])
+def test_a_gap_among_twenty(below):
+    """A quarter of the flagged, 5, may fall below it."""
+    above = [*np.linspace(1.05, 1.2, below), *np.linspace(3, 3.5, 20 - below)]
+    expected = 2.1 if below <= 5 else 1.0
+    assert _clear_gap(ladder(*above), 1.0) == pytest.approx(expected)
+
+
+def test_a_gap_must_be_clear():
+    above = [1.1, *np.linspace(1.31, 1.5, 7)]
+    assert _clear_gap(ladder(*above), 1.0) == 1.0  # a ratio of 1.19
+    above[0] = 1.09
+    assert _clear_gap(ladder(*above), 1.0) == pytest.approx(1.2)  # of 1.202
+
+
+def test_the_step_from_the_level_is_no_move():
+    assert _clear_gap(ladder(2, *np.linspace(2.5, 3, 7)), 1.0) == 1.0
+    assert _clear_gap(np.array([0.0] * 10 + [1.0] * 8), 0.0) == 0.0
+
+
+# ---- the paper's rule ---------------------------------------------------------------------------
+
+
+def inertia(groups):
+    return sum(((np.array(g) - np.mean(g)) ** 2).sum() for g in groups if len(g))
+
+
+numbers = st.one_of(
+    st.lists(st.floats(0, 100), min_size=2, max_size=9),
+    st.lists(st.integers(0, 4).map(float), min_size=2, max_size=9),
+)
+
+
+@given(numbers)
+def test_two_means_by_trying_every_split(values):
+    x = np.array(values)
+    threshold = two_means(x)
+    if np.ptp(x) <= 1e-12 * x.max():
+        assert threshold == np.inf
+        return
+    lower, upper = x[x <= threshold], x[x > threshold]
+    assert len(lower) and len(upper)
+    best = min(
+        inertia([x[np.array(side)], x[~np.array(side)]])
+        for side in itertools.product([False, True], repeat=len(x))
+        if 0 < sum(side) < len(x)
+    )
+    assert inertia([lower, upper]) <= best * (1 + 1e-9) + 1e-12 * (x**2).sum()
+    assert threshold == pytest.approx((lower.max() + upper.min()) / 2)
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=40, unique=True))
+def test_two_means_and_scikit_learn(values):
+    x = np.array(values)
+    assume(np.ptp(x) > 1e-3)
+    threshold = two_means(x)
+    model = KMeans(2, n_init=5, random_state=0).fit(x[:, None])
+    ours = inertia([x[x <= threshold], x[x > threshold]])
+    assert ours <= model.inertia_ * (1 + 1e-6) + 1e-9
+
+
+def test_two_means_of_clear_groups():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.random(50), 10 + rng.random(7)])
+    rng.shuffle(x)
+    labels = KMeans(2, n_init=5, random_state=0).fit_predict(x[:, None])
+    upper = labels == labels[x.argmax()]
+    np.testing.assert_array_equal(x > two_means(x), upper)
+    assert two_means(x) == pytest.approx((x[~upper].max() + x[upper].min()) / 2)
+
+
+def test_two_means_of_hardly_anything():
+    assert two_means(np.array([3.0])) == np.inf
+    assert two_means(np.full(5, 0.1) * 3) == np.inf
+    assert two_means(np.zeros(4)) == np.inf
+    assert two_means(np.array([0.0, 1.0])) == 0.5
+    assert two_means(np.array([1.0, 1.0, 1.0, 2.0])) == 1.5
+    values = np.array([5, 1, 1], dtype=np.float32)
+    assert two_means(values) == 3.0
+    np.testing.assert_array_equal(values, [5, 1, 1])
+
+
+def test_residual_rule():
+    x, S, E, _ = draw()
+    found = Residual().detect(represent(x, S, E))
+    energy = np.array([sum(e * e for e in row) for row in E])
+    np.testing.assert_allclose(found.scores, energy)
+    assert found.threshold == pytest.approx(two_means(energy))
+    other = represent(x[:3], S[:3], 2 * E[:3])
+    np.testing.assert_allclose(found.scorer(other), 4 * energy[:3])
+    same = represent(x, S, np.ones_like(E))
+    assert not np.any(Residual().detect(same).scores > Residual().detect(same).threshold)
+
+
+def test_no_detection():
+    x, S, E, _ = draw()
+    found = Nothing().detect(represent(x, S, E))
+    assert found.threshold == np.inf
+    np.testing.assert_allclose(found.scores, (E**2).sum(axis=1))
+
+
+# ---- a given share ------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 60), st.integers(0, 30), st.integers(0, 99))
+def test_contamination_flags_the_share(n, count, seed):
+    assume(2 * count <= n)
+    scores = np.random.default_rng(seed).permutation(n) + 0.5
+    threshold = contamination_threshold(scores, count / n)
+    assert (scores > threshold).sum() == count
+    assert set(scores[scores > threshold]) == set(np.sort(scores)[n - count :])
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.13, 0.25, 0.33, 0.5])
+@pytest.mark.parametrize("n", [20, 21, 50])
+def test_contamination_is_that_of_scikit_learn(share, n):
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    model = LocalOutlierFactor(n_neighbors=5, contamination=share).fit(X)
+    scores = -model.negative_outlier_factor_
+    threshold = contamination_threshold(scores, share)
+    assert threshold == pytest.approx(-model.offset_)
+    np.testing.assert_array_equal(scores > threshold, model.fit_predict(X) == -1)
+
+
+def test_contamination_never_flags_ties():
+    assert not np.any(np.ones(10) > contamination_threshold(np.ones(10), 0.3))
+    scores = np.array([0, 1, 1, 1, 1, 1, 1, 1, 1, 5.0])
+    np.testing.assert_array_equal(scores > contamination_threshold(scores, 0.4), scores == 5)
+
+
+# ---- what a user may pass -----------------------------------------------------------------------
+
+
+def test_names():
+    assert resolve("auto") == Consensus()
+    assert resolve("published") == Residual()
+    assert resolve(None) == Nothing()
+    mine = Consensus(n_neighbors=7)
+    assert resolve(mine) is mine
+    assert isinstance(mine, Detector)
+
+
+@pytest.mark.parametrize("bad", ["none", "Auto", 0.1, True, Consensus, ["auto"]])
+def test_other_names_are_refused(bad):
+    with pytest.raises(ValueError, match=r"outliers must be one of .*'auto'.* or a Detector, got"):
+        resolve(bad)
+
+
+def test_a_detection_can_be_given_another_threshold():
+    x, S, E, _ = draw()
+    found = Residual().detect(represent(x, S, E))
+    assert isinstance(found, Detection)
+    assert replace(found, threshold=0.0).scores is found.scores
