@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 import tubal
 from tubal import cli
@@ -17,46 +16,27 @@ def fail_with(error):
     return run
 
 
-@pytest.fixture
-def table_of_demo(capsys):
-    assert cli.main(["demo"]) == 0
-    rows = re.findall(r"^(none|dft|dct|data) +(.+?) +[\d.]+$", capsys.readouterr().out, re.M)
-    return {name: [float(cell.rstrip("%")) / 100 for cell in row.split()] for name, row in rows}
-
-
-def energy_by_svd(slices, ranks=(1, 2, 4)):
-    """Share of energy of the truncated SVD of each slice, by nothing but NumPy."""
-    squares = np.linalg.svd(slices, compute_uv=False) ** 2
-    return [squares[:, :r].sum() / squares.sum() for r in ranks]
-
-
-def test_demo_prints_the_energy_of_the_truncated_slices(table_of_demo):
-    slices = load_digits().images.transpose(2, 1, 0)
-    left = np.linalg.svd(slices.reshape(8, -1), full_matrices=False)[0]
-    expected = {
-        "none": energy_by_svd(slices),
-        "dft": energy_by_svd(np.fft.fft(slices, axis=0)),
-        "data": energy_by_svd(np.tensordot(left.T, slices, 1)),
-    }
-    for name, shares in expected.items():
-        np.testing.assert_allclose(table_of_demo[name], shares, atol=6e-4)
-
-
-def test_demo_keeps_more_with_a_higher_rank(table_of_demo):
-    assert list(table_of_demo) == ["none", "dft", "dct", "data"]
-    for shares in table_of_demo.values():
-        assert 0 < shares[0] < shares[1] < shares[2] < 1
-
-
-def test_demo_finds_all_outliers_with_a_certificate(capsys):
+def test_demo_finds_the_scraps_with_a_certificate(capsys):
     assert cli.main(["demo"]) == 0
     out = capsys.readouterr().out
-    row = re.search(
-        r"^certified +[\d.]+ +([\d.]+)% +\d+ +[\d.]+ +(\d+) of (\d+), 0 wrong$", out, re.M
+    assert out.startswith("500 pictures of 8 x 8 pixels: 450 handwritten digits and 50 scraps")
+    rows = re.findall(
+        r"^(.*?) +([01]\.\d+)  +([01]\.\d+)  +([01]\.\d+)  (\d+) of 50, (\d+) wrong +([\d.]+)%",
+        out,
+        re.M,
     )
-    assert float(row[1]) <= 0.01
-    assert row[2] == row[3]
-    assert re.search(r"^published ", out, re.M)
+    assert [row[0].strip() for row in rows] == [
+        "ORTLRR(10)",
+        "20 % of the pixels missing",
+        "as published, OR-TLRR-DFT",
+    ]
+    for _, accuracy, nmi, auc, found, wrong, gap in rows[:2]:
+        assert float(accuracy) > 0.8
+        assert float(nmi) > 0.75
+        assert float(auc) > 0.995
+        assert int(found) >= 49
+        assert int(wrong) <= 9
+        assert float(gap) <= 0.01
 
 
 def test_info_names_versions_threads_and_folders(capsys, monkeypatch, tmp_path):

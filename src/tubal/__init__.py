@@ -2,8 +2,8 @@
 
 The modules are the rooms of one flow, and imports go one way along it::
 
-    input -> transforms -> algebra -> noise -> reduction -> problem -> solvers
-          -> outliers -> graph -> spectral -> estimators -> report / cli
+    input -> transforms -> algebra -> noise -> reduction -> problem -> solvers / sparse
+          -> representation -> outliers -> graph -> spectral -> estimators -> report / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
 
@@ -16,9 +16,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal import algebra as algebra
     from tubal import datasets as datasets
+    from tubal import graph as graph
     from tubal import input as input
+    from tubal import metrics as metrics
     from tubal import noise as noise
+    from tubal import outliers as outliers
+    from tubal import sparse as sparse
+    from tubal import spectral as spectral
     from tubal import transforms as transforms
+    from tubal.estimators import ORTLRR as ORTLRR
+    from tubal.estimators import SSC as SSC
+    from tubal.estimators import SSCOMP as SSCOMP
+    from tubal.estimators import LowRankClusterer as LowRankClusterer
+    from tubal.estimators import TensorCompleter as TensorCompleter
+    from tubal.estimators import TensorOutlierDetector as TensorOutlierDetector
+    from tubal.estimators import make as make
+    from tubal.estimators import methods as methods
     from tubal.problem import Lambda as Lambda
     from tubal.solvers import Certificate as Certificate
     from tubal.solvers import Certified as Certified
@@ -35,15 +48,28 @@ _HOME = {
     "Certificate": "solvers",
     "Certified": "solvers",
     "Lambda": "problem",
+    "LowRankClusterer": "estimators",
+    "ORTLRR": "estimators",
     "Published": "solvers",
+    "SSC": "estimators",
+    "SSCOMP": "estimators",
     "Solution": "solvers",
     "StopReason": "solvers",
+    "TensorCompleter": "estimators",
+    "TensorOutlierDetector": "estimators",
     "algebra": "algebra",
     "datasets": "datasets",
+    "graph": "graph",
     "input": "input",
+    "make": "estimators",
+    "methods": "estimators",
+    "metrics": "metrics",
     "noise": "noise",
+    "outliers": "outliers",
     "path": "solvers",
     "solve": "solvers",
+    "sparse": "sparse",
+    "spectral": "spectral",
     "transforms": "transforms",
 }
 

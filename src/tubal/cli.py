@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, NoReturn
 from tubal import __version__
 
 if TYPE_CHECKING:
-    from tubal.datasets import TensorSubspaces
+    from tubal.estimators import SubspaceClusterer
     from tubal.input import Array
-    from tubal.transforms import Transform
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -38,9 +37,6 @@ OPTIONAL_PACKAGES = (
     "matplotlib",
 )
 FOLDER_VARIABLES = ("TUBAL_DATA", "TUBAL_GOLDEN")
-
-DEMO_RANKS = (1, 2, 4)
-DEMO_TRANSFORMS = ("none", "dft", "dct", "data")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,69 +68,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def demo() -> None:
-    """Find outliers in a synthetic tensor, and show what transforms make of real digits."""
-    _demo_outliers()
-    _demo_transforms()
+    """Cluster handwritten digits with scraps of photographs among them, and find the scraps."""
+    from tubal.datasets import load_demo
+
+    data = load_demo()
+    n_samples, height, width = data.X.shape
+    n_outliers = int(data.outliers.sum())
     print(
-        "\nNot there yet: clustering, decisions about outliers on real data, and estimators for\n"
-        "scikit-learn."
+        f"{n_samples} pictures of {height} x {width} pixels: {n_samples - n_outliers} handwritten "
+        f"digits and {n_outliers} scraps of two photographs.\n"
+        "Told only that there are 10 clusters, find the digits and the scraps:\n"
+    )
+    head = ("", "accuracy", "NMI", "AUC", "scraps found", "from optimum", "seconds")
+    _print_table([head, *_demo_rows(data.X, data.labels)])
+    print(
+        "\naccuracy, NMI   of the digits; one that was taken for a scrap counts as wrong\n"
+        "AUC             of the outlier scores: 1 when every scrap scores above every digit\n"
+        "from optimum    what the certificate proves: no representation has an objective that\n"
+        "                is smaller by more than this"
     )
 
 
-def _demo_outliers() -> None:
-    from tubal.datasets import make_tensor_subspaces
+def _demo_rows(X: Array, labels: Array) -> Iterator[tuple[str, ...]]:
+    """Fit three settings and describe what came out."""
+    from tubal.datasets import load_demo
+    from tubal.estimators import ORTLRR, make
 
-    data = make_tensor_subspaces(40, 20, 5, 4, 40, outliers=0.2, random_state=0)
-    n_samples, n1, n3 = data.X.shape
-    print(
-        f"{n_samples} samples of {n1} x {n3} numbers from 5 tensor subspaces; "
-        f"{int(data.outliers.sum())} of them are junk of the same size.\n"
-        "Outlier-robust representation (OR-TLRR), solved with a certificate and as published:\n"
+    settings = (
+        ("ORTLRR(10)", X, ORTLRR(10, random_state=0)),
+        ("  20 % of the pixels missing", load_demo(missing=0.2).X, ORTLRR(10, random_state=0)),
+        ("as published, OR-TLRR-DFT", X, make("OR-TLRR-DFT", 10, random_state=0)),
     )
-    head = ("solver", "objective", "at most above optimum", "iterations", "seconds", "junk found")
-    _print_table([head, *_solver_rows(data)])
-    print(
-        "\nA sample is junk when its residual is not zero. The certificate is a proof: no\n"
-        "representation has a smaller objective by more than the percentage given.\n"
-    )
-
-
-def _solver_rows(data: TensorSubspaces) -> Iterator[tuple[str, ...]]:
-    from numpy.linalg import norm
-
-    from tubal.problem import Lambda
-    from tubal.solvers import solve
-
-    for solver in ("certified", "published"):
+    for name, data, estimator in settings:
         start = perf_counter()
-        sol = solve(data.X, lam=Lambda.paper(5), solver=solver)
-        seconds = perf_counter() - start
-        flagged = norm(sol.E, axis=(1, 2)) > 0
-        right, wrong = (flagged & data.outliers).sum(), (flagged & ~data.outliers).sum()
-        found = f"{right} of {data.outliers.sum()}, {wrong} wrong"
-        certificate = sol.certificate
-        yield (
-            *(solver, f"{certificate.primal:.4f}", f"{certificate.gap:.3%}"),
-            *(str(sol.n_iter), f"{seconds:.2f}", found),
-        )
+        estimator.fit(data)
+        yield name, *_figures(labels, estimator), f"{perf_counter() - start:.2f}"
 
 
-def _demo_transforms() -> None:
-    from sklearn.datasets import load_digits
+def _figures(labels: Array, fitted: SubspaceClusterer) -> Iterator[str]:
+    from tubal import metrics
 
-    X = load_digits().images
-    n_samples, n1, n3 = X.shape
-    print(
-        f"{n_samples} handwritten digits of {n1} x {n3} pixels, as one tensor of size"
-        f" {n1} x {n_samples} x {n3}.\n"
-        "Share of its energy (squared norm) in the best approximation of tubal rank r,\n"
-        "for the t-product under four transforms:\n"
-    )
-    _print_table([("transform", *(f"r = {r}" for r in DEMO_RANKS), "seconds"), *_demo_rows(X)])
-    print(
-        f"\nA higher share at the same r means that fewer t-linear directions (of {n1}) describe\n"
-        "the data. This is what the low-rank methods build on."
-    )
+    outliers = labels == -1
+    right = int((fitted.outliers_ & outliers).sum())
+    wrong = int((fitted.outliers_ & ~outliers).sum())
+    yield f"{metrics.clustering_accuracy(labels, fitted.labels_):.3f}"
+    yield f"{metrics.nmi(labels, fitted.labels_):.3f}"
+    yield f"{metrics.outlier_auc(outliers, fitted.outlier_scores_):.4f}"
+    yield f"{right} of {outliers.sum()}, {wrong} wrong"
+    yield f"{fitted.certificate_.gap:.3%}"
 
 
 def info() -> None:
@@ -180,29 +161,6 @@ def _parser() -> _Parser:
         command = commands.add_parser(name, help=summary, description=summary, parents=[debug])
         command.set_defaults(run=run)
     return parser
-
-
-def _demo_rows(X: Array) -> Iterator[tuple[str, ...]]:
-    from tubal import input, transforms
-
-    A = input.to_paper(X)
-    for name in DEMO_TRANSFORMS:
-        start = perf_counter()
-        shares = _energy_kept(A, transforms.resolve(name, sizes=X.shape[2:], data=X))
-        yield name, *(f"{share:.1%}" for share in shares), f"{perf_counter() - start:.2f}"
-
-
-def _energy_kept(A: Array, transform: Transform) -> list[float]:
-    """Return the share of ||A||_F^2 that the truncated t-SVD keeps, for each of DEMO_RANKS."""
-    from tubal.algebra import tprod, transpose, tsvd
-
-    U, S, V = tsvd(A, transform=transform)
-    shares = []
-    for r in DEMO_RANKS:
-        US = tprod(U[:, :r], S[:r, :r], transform=transform)
-        residual = A - tprod(US, transpose(V[:, :r], transform=transform), transform=transform)
-        shares.append(1.0 - float((residual**2).sum() / (A**2).sum()))
-    return shares
 
 
 def _version(package: str) -> str:

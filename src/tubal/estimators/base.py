@@ -1,0 +1,171 @@
+"""What all estimators share: the door for user data, tags, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import MethodType
+from typing import Any, TypeVar
+
+import array_api_compat as aac
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tubal.input import Samples, read, to_numpy
+from tubal.solvers import Check
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # pragma: no cover
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """No callbacks of scikit-learn's own before version 1.9."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reports_progress(method: F) -> F:
+    """Let a `fit` that uses `TensorEstimator._progress` tidy up after scikit-learn's callbacks."""
+    managed: F = with_callbacks(method)
+    return managed
+
+
+class ParameterAndMethod:
+    """One name for a constructor parameter and for a method.
+
+    The paper's transform and scikit-learn's `transform` share their name. Reading the attribute of
+    an estimator gives the method; assigning to it, as `__init__` and `set_params` do, sets the
+    parameter, which `get_params` reads from the instance dictionary.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.method if instance is None else MethodType(self.method, instance)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__["transform"] = value
+
+
+def with_transform_parameter(cls: C) -> C:
+    """Let a class have `transform` both as a parameter and as a method.
+
+    A decorator, since scikit-learn wraps the method when the class is made (`set_output`).
+    """
+    cls.transform = ParameterAndMethod(cls.transform)  # type: ignore[attr-defined]
+    return cls
+
+
+class TensorEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: reads samples of any number of axes, NaN = missing."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of this estimator, as in scikit-learn."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if "transform" in params:
+            params["transform"] = self._plan
+        return params
+
+    @property
+    def _plan(self) -> Any:
+        """The parameter `transform`."""
+        return self.__dict__["transform"]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _read(self, X: Any, *, reset: bool) -> Samples:
+        """Check user data with the rules of scikit-learn, then with ours."""
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+        foreign = aac.is_array_api_obj(X) and not isinstance(X, np.ndarray)
+        options: dict[str, Any] = {"skip_check_array": True}
+        if not foreign:
+            options = {
+                "dtype": [np.float64, np.float32],
+                "ensure_all_finite": "allow-nan",
+                "allow_nd": True,
+                "ensure_min_samples": 2 if reset else 1,
+            }
+        X = validate_data(self, X, reset=reset, **options)
+        samples = read(X, min_samples=2 if reset else 1)
+        shape = tuple(int(n) for n in samples.restore(samples.values).shape[1:])
+        if reset:
+            self.sample_shape_ = shape
+        elif shape != self.sample_shape_:
+            msg = f"X holds samples of shape {shape}, the fit had samples of {self.sample_shape_}"
+            raise ValueError(msg)
+        return samples
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self, "sample_shape_")
+
+    @contextmanager
+    def _progress(self, stages: int) -> Iterator[Progress]:
+        """Report the stages of a fit to the callbacks of scikit-learn, where there are any."""
+        context = None
+        if hasattr(self, "_init_callback_context"):
+            context = self._init_callback_context(max_subtasks=stages)
+            context.call_on_fit_task_begin(estimator=self)
+        yield Progress(self, context)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self)
+
+
+class Progress:
+    """Stages of a fit as tasks of scikit-learn's callbacks."""
+
+    def __init__(self, estimator: Any, context: Any) -> None:
+        self.estimator, self.context = estimator, context
+
+    @contextmanager
+    def stage(self, name: str, *, steps: bool = False) -> Iterator[Callable[[Check], bool]]:
+        """Report one stage; inside, the given function reports a step and says whether to stop."""
+        if self.context is None:
+            yield lambda check: False
+            return
+        task = self.context.subcontext(task_name=name, max_subtasks=None if steps else 0)
+        task.call_on_fit_task_begin(estimator=self.estimator)
+
+        def step(check: Check) -> bool:
+            leaf = task.subcontext(task_name=f"gap {check.gap:.1e}")
+            leaf.call_on_fit_task_begin(estimator=self.estimator)
+            return bool(leaf.call_on_fit_task_end(estimator=self.estimator))
+
+        yield step
+        task.call_on_fit_task_end(estimator=self.estimator)
+
+
+def on_cpu(samples: Samples) -> Samples:
+    """Return the samples as NumPy arrays."""
+    observed = None if samples.observed is None else to_numpy(samples.observed)
+    return Samples(to_numpy(samples.values), observed, samples.table)
+
+
+def joined(own: Any, step: Callable[[Check], bool]) -> Callable[[Check], bool]:
+    """Return a callback of the solver that serves the user and scikit-learn's callbacks."""
+    if own is not None and not callable(own):
+        msg = f"callback must be callable or None, got {own!r}"
+        raise ValueError(msg)
+
+    def callback(check: Check) -> bool:
+        stop = own is not None and bool(own(check))
+        return step(check) or stop
+
+    return callback

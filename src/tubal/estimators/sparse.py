@@ -1,0 +1,239 @@
+"""The two sparse methods as estimators."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tubal.estimators.base import on_cpu
+from tubal.estimators.clusterer import SubspaceClusterer
+from tubal.input import Samples
+from tubal.representation import Representation, SparseTable
+from tubal.solvers import Check
+from tubal.sparse import SparseRepresentation, ssc, ssc_omp
+
+
+class SparseClusterer(SubspaceClusterer):
+    """Represents each sample, as a vector, by a few of the others."""
+
+    @abstractmethod
+    def _codes(self, X: np.ndarray, **queries: Any) -> SparseRepresentation:
+        """Represent samples by the other samples, or queries by samples."""
+
+    def _represent(self, samples: Samples, step: Callable[[Check], bool]) -> Representation:
+        """Find the coefficients of the samples of a fit."""
+        samples = on_cpu(samples)
+        self._check_complete(samples)
+        self.solution_ = self._codes(_vectors(samples))
+        self.n_iter_ = max(1, self.solution_.n_iter)
+        return _representation(samples, samples, self.solution_, np.arange(samples.n_samples))
+
+    def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
+        """Represent further samples by those of the fit."""
+        self._check_complete(samples)
+        fitted = self._fitted.samples
+        codes = self._codes(_vectors(fitted), queries=_vectors(samples), twins=twins)
+        return _representation(fitted, samples, codes, twins)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+    def _check_complete(self, samples: Samples) -> None:
+        if samples.observed is not None:
+            msg = (
+                f"X has missing entries (NaN), which {type(self).__name__} cannot leave out: "
+                "set completion='tnn' to fill those of a fit first, or use ORTLRR"
+            )
+            raise ValueError(msg)
+
+
+def _vectors(samples: Samples) -> np.ndarray:
+    return samples.values.reshape(samples.n_samples, -1)
+
+
+def _representation(
+    fitted: Samples, samples: Samples, codes: SparseRepresentation, twins: np.ndarray
+) -> Representation:
+    """Bring coefficients of samples on those of the fit to what the later rooms read."""
+    shape = samples.values.shape
+    return Representation(
+        samples,
+        (codes.coefficients @ _vectors(fitted)).reshape(shape),
+        codes.E.reshape(shape),
+        SparseTable(codes.coefficients),
+        SparseTable(codes.coefficients, unit=True),
+        twins,
+    )
+
+
+class SSC(SparseClusterer):
+    """Sparse subspace clustering (Elhamifar and Vidal), with its term for outlying entries.
+
+    `min ||C||_1 + lam_e ||E||_1 + lam_z ||X - C X - E||_F^2 / 2` with an empty diagonal of C; see
+    `tubal.sparse.ssc`.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        Number of clusters; None estimates it from the spectrum of the graph.
+    alpha : float
+        `lam_z = alpha / mu_z`; larger fits closer.
+    outlier_alpha : float or None
+        `lam_e = outlier_alpha / mu_e`; None leaves the outlier term out.
+    affine : bool
+        Whether coefficients of a sample sum to one.
+    normalize, completion, contamination, partition, random_state, n_jobs
+        As in `ORTLRR`. Missing entries need `completion`.
+    outliers : {"auto", "published"}, None or Detector
+        As in `ORTLRR`; by default every sample is kept.
+    graph : {"auto", "published", "scaled"} or Graph
+        As in `ORTLRR`; "scaled" is that of the released code.
+    tol : float
+        Largest relative duality gap of a sample.
+    max_iter : int
+        Limit of Newton steps for a sample.
+
+    Attributes
+    ----------
+    solution_ : SparseRepresentation
+    labels_, outliers_, outlier_scores_, threshold_, offset_, X_clean_, n_clusters_,
+    n_clusters_confidence_, affinity_, embedding_, eigenvalues_, n_iter_, n_features_in_,
+    sample_shape_
+        As in `ORTLRR`.
+
+    References
+    ----------
+    E. Elhamifar, R. Vidal, "Sparse subspace clustering: algorithm, theory, and applications", IEEE
+    TPAMI 35 (2013).
+
+    Examples
+    --------
+    >>> from tubal.datasets import make_tensor_subspaces
+    >>> data = make_tensor_subspaces(20, 1, 3, 2, 30, outliers=0, random_state=0)
+    >>> est = SSC(n_clusters=3, random_state=0).fit(data.X)
+    >>> [int(np.ptp(est.labels_[data.labels == k])) for k in range(3)]
+    [0, 0, 0]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        alpha: float = 20.0,
+        outlier_alpha: float | None = 20.0,
+        affine: bool = False,
+        normalize: bool = False,
+        completion: Any = None,
+        outliers: Any = None,
+        contamination: float | str = "auto",
+        graph: Any = "scaled",
+        partition: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.outlier_alpha = outlier_alpha
+        self.affine = affine
+        self.normalize = normalize
+        self.completion = completion
+        self.outliers = outliers
+        self.contamination = contamination
+        self.graph = graph
+        self.partition = partition
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _codes(self, X: np.ndarray, **queries: Any) -> SparseRepresentation:
+        return ssc(
+            X,
+            **queries,
+            alpha=self.alpha,
+            outlier_alpha=self.outlier_alpha,
+            affine=self.affine,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
+
+
+class SSCOMP(SparseClusterer):
+    """Sparse subspace clustering by orthogonal matching pursuit (You, Robinson and Vidal).
+
+    See `tubal.sparse.ssc_omp`.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        Number of clusters; None estimates it from the spectrum of the graph.
+    n_nonzero : int
+        Largest number of samples that represent one.
+    tol : float
+        A sample is represented when the squared residual, relative to the sample, is below it.
+    normalize, completion, contamination, partition, random_state, n_jobs
+        As in `ORTLRR`. Missing entries need `completion`.
+    outliers : {"auto", "published"}, None or Detector
+        As in `ORTLRR`; by default every sample is kept.
+    graph : {"auto", "published", "scaled"} or Graph
+        As in `ORTLRR`; "scaled" is that of the released code.
+
+    Attributes
+    ----------
+    solution_ : SparseRepresentation
+    labels_, outliers_, outlier_scores_, threshold_, offset_, X_clean_, n_clusters_,
+    n_clusters_confidence_, affinity_, embedding_, eigenvalues_, n_iter_, n_features_in_,
+    sample_shape_
+        As in `ORTLRR`.
+
+    References
+    ----------
+    C. You, D. Robinson, R. Vidal, "Scalable sparse subspace clustering by orthogonal matching
+    pursuit", CVPR 2016.
+
+    Examples
+    --------
+    >>> from tubal.datasets import make_tensor_subspaces
+    >>> data = make_tensor_subspaces(40, 1, 3, 5, 60, outliers=0, random_state=0)
+    >>> est = SSCOMP(n_clusters=3, random_state=0).fit(data.X)
+    >>> [int(np.ptp(est.labels_[data.labels == k])) for k in range(3)]
+    [0, 0, 0]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        n_nonzero: int = 10,
+        tol: float = 1e-6,
+        normalize: bool = False,
+        completion: Any = None,
+        outliers: Any = None,
+        contamination: float | str = "auto",
+        graph: Any = "scaled",
+        partition: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_nonzero = n_nonzero
+        self.tol = tol
+        self.normalize = normalize
+        self.completion = completion
+        self.outliers = outliers
+        self.contamination = contamination
+        self.graph = graph
+        self.partition = partition
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _codes(self, X: np.ndarray, **queries: Any) -> SparseRepresentation:
+        return ssc_omp(X, **queries, n_nonzero=self.n_nonzero, tol=self.tol, n_jobs=self.n_jobs)

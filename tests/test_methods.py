@@ -1,0 +1,151 @@
+"""One contract for every method of the paper's tables, by name."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tubal
+from tubal import Lambda, datasets, metrics
+from tubal.estimators import find
+
+COMPLETE = [name for name in tubal.methods() if "EWZF" not in name and "TNN+" not in name]
+MISSING = [name for name in tubal.methods() if name not in COMPLETE]
+MATRIX = ("R-PCA", "OR-PCA", "LRR", "SSC", "SSC-OMP")
+
+# On these small problems the weights that the paper chose for its pictures lie outside of the
+# range in which lam makes a difference; the middle of that range is the same for all sizes.
+# Completed data has singular values that are almost zero, and so no such range; there the rule of
+# the paper for synthetic data holds. LRR: the published number belongs to other pictures.
+LAM = {name: Lambda.relative(0.6) for name in tubal.methods() if "OR-TLRR" in name or name == "LRR"}
+LAM |= {"TNN+OR-TLRR-DFT": Lambda.paper(2), "TNN+OR-TLRR-DCT": Lambda.paper(2 * 6**0.5)}
+
+
+def problem(name, missing=0.0):
+    """Tensor subspaces under the transform of the method; subspaces of vectors for the others."""
+    if name.removeprefix("TNN+") in MATRIX:
+        data = datasets.make_tensor_subspaces(
+            60, 1, 3, 4, 40, outliers=0.1, missing=missing, random_state=1
+        )
+        return data.X.reshape(-1, 20, 3), data.labels
+    transform = {"DCT": "dct", "ROM": tubal.transforms.RandomOrthogonal(0)}.get(name[-3:], "dft")
+    data = datasets.make_tensor_subspaces(
+        30, 6, 3, 2, 40, outliers=0.1, missing=missing, transform=transform, random_state=1
+    )
+    return data.X, data.labels
+
+
+def estimator(name, **overrides):
+    overrides = {"lam": LAM[name], **overrides} if name in LAM else overrides
+    return tubal.make(name, n_clusters=3, random_state=0, **overrides)
+
+
+def test_the_names_are_those_of_the_tables(data_dir):
+    path = data_dir.parent / "paper_tables.csv"
+    if not path.is_file():
+        pytest.skip("the published values are not here")
+    rows = path.read_text(encoding="utf-8").splitlines()[1:]
+    assert {row.split(",")[3] for row in rows} <= set(tubal.methods())
+
+
+@pytest.mark.parametrize("name", tubal.methods())
+def test_every_setting_has_a_source(name):
+    method = find(name)
+    descriptive = {"dictionary", "noise", "vectorize", "transform"}  # what the method is
+    assert set(method.settings) - descriptive == set(method.sources)
+    params = tubal.make(name).get_params()
+    for key, value in method.settings.items():
+        assert params[key] == value or key == "completion"
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_the_easy_problem_is_solved(name):
+    X, labels = problem(name)
+    est = estimator(name).fit(X)
+    assert metrics.outlier_auc(labels, est.outlier_scores_) >= 0.99
+    assert metrics.clustering_accuracy(labels, est.labels_) >= 0.95
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_the_easy_problem_is_solved_with_missing_entries(name):
+    X, labels = problem(name, missing=0.1)
+    est = estimator(name).fit(X)
+    assert metrics.outlier_auc(labels, est.outlier_scores_) >= 0.99
+    assert metrics.clustering_accuracy(labels, est.labels_) >= 0.95
+    assert np.isfinite(est.X_clean_).all()
+
+
+@pytest.mark.parametrize("name", tubal.methods())
+def test_contract(name):
+    X, _ = problem(name, missing=0.1 if name in MISSING else 0.0)
+    X = X[::2]
+    n = len(X)
+    est = estimator(name)
+    assert est.fit(X) is est
+    assert est.labels_.shape == est.outliers_.shape == est.outlier_scores_.shape == (n,)
+    np.testing.assert_array_equal(est.labels_ == -1, est.outliers_)
+    assert set(est.labels_[est.labels_ >= 0]) == {0, 1, 2}
+    assert est.X_clean_.shape == X.shape
+    assert est.affinity_.shape == (n, n)
+    assert est.n_features_in_ == X.shape[1]
+    np.testing.assert_array_equal(est.fit_predict(X), est.labels_)
+    new = np.where(np.isnan(X), 0, X)[:9] if name.removeprefix("TNN+") in MATRIX else X[:9]
+    assert est.predict(new).shape == (9,)
+    assert est.transform(new).shape == new.shape
+    assert np.isfinite(est.score_samples(new)).all()
+    assert est.relabel(contamination=0.0).outliers_.sum() == 0
+
+
+@pytest.mark.parametrize("missing", [0.1, 0.2])
+@pytest.mark.parametrize(("transform", "alpha"), [("dft", 2), ("dct", 8)])
+def test_missing_entries_hide_no_outlier(missing, transform, alpha):
+    # The paper, section 6.1: the Hamming distance is always 0. Its alpha is 2 for the DFT and 30
+    # for the DCT at n3 = 100; the ratio of these is about the root of n3, here 20.
+    data = datasets.make_tensor_subspaces(
+        40, 20, 5, 4, 40, outliers=0.2, missing=missing, transform=transform, random_state=0
+    )
+    name = f"OR-TLRR-EWZF-{transform.upper()}"
+    est = tubal.make(name, 5, lam=Lambda.paper(alpha), random_state=0).fit(data.X)
+    assert metrics.support_distance(data.outliers, est.outliers_) == 0
+    assert metrics.clustering_accuracy(data.labels, est.labels_) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [0.1, 0.2])
+@pytest.mark.parametrize(("transform", "alpha"), [("dft", 2), ("dct", 30), ("rom", 30)])
+def test_missing_entries_hide_no_outlier_at_the_size_of_the_paper(missing, transform, alpha):
+    plan = tubal.transforms.RandomOrthogonal(0) if transform == "rom" else transform
+    data = datasets.make_tensor_subspaces(missing=missing, transform=plan, random_state=0)
+    name = f"OR-TLRR-EWZF-{transform.upper()}"
+    est = tubal.make(name, 5, transform=plan, lam=Lambda.paper(alpha), random_state=0)
+    est.set_params(solver="certified", tol=1e-4)
+    assert metrics.support_distance(data.outliers, est.fit(data.X).outliers_) == 0
+
+
+def test_other_combinations():
+    assert isinstance(tubal.make("TNN+SSC"), tubal.SSC)
+    assert tubal.make("OR-TPCA-DCT").get_params()["transform"] == "dct"
+    assert tubal.make("TNN+LRR", lam=0.5).get_params()["lam"] == 0.5
+    completion = tubal.make("TNN+TRPCA-DCT").get_params()["completion"]
+    assert completion.get_params()["transform"] == "dct"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "OR-TLRR-XYZ", "LRR-DFT", "TNN", "TNN+TLRR-EWZF-DFT", "SSC-EWZF", "or-tlrr", 3]
+)
+def test_unknown_names_list_the_known_ones(name):
+    with pytest.raises(ValueError, match=re.escape("tubal.methods()")):
+        tubal.make(name)
+
+
+def test_unknown_parameters_are_refused():
+    with pytest.raises(TypeError, match="alpha"):
+        tubal.make("LRR", alpha=3)
+
+
+@pytest.mark.parametrize("name", ["SSC", "SSC-OMP"])
+def test_sparse_methods_say_how_to_fill_holes(name):
+    X, _ = problem("TNN+SSC", missing=0.1)
+    with pytest.raises(ValueError, match="completion='tnn'"):
+        estimator(name).fit(X)
+    assert np.isfinite(estimator(f"TNN+{name}").fit(X).X_clean_).all()
