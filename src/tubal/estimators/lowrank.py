@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tubal.representation import (
     TubeModuli,
     hat,
 )
-from tubal.solvers import Check, Extension, solve
+from tubal.solvers import Check, Extension, Solution, solve
 
 
 class LowRankModel(TensorModel):
@@ -38,12 +39,12 @@ class LowRankModel(TensorModel):
     def _represent(self, samples: Samples, step: Callable[[Check], bool]) -> Representation:
         """Solve the convex program."""
         samples = self._arranged(samples)
-        self._noise = noises.resolve(self.noise)
+        noise = noises.resolve(self.noise)
         self.solution_ = replace(
             solve(
                 with_holes(replace(samples, table=False)),
                 dictionary=self._atoms(),
-                noise=self._noise,
+                noise=noise,
                 transform="none" if self.vectorize else self._plan,
                 lam=_resolve_auto(self.lam),
                 solver=self.solver,
@@ -56,7 +57,7 @@ class LowRankModel(TensorModel):
         )
         self.certificate_, self.lam_ = self.solution_.certificate, self.solution_.lam
         self.n_iter_ = self.solution_.n_iter
-        self._extension: Extension | None = None  # made when new samples come
+        self._new = _NewSamples(self.solution_, noise)
         samples = on_cpu(samples)
         L, E = to_numpy(self.solution_.L), to_numpy(self.solution_.E)
         core = None if self._is_identity else to_numpy(self.solution_.Z.core)
@@ -65,9 +66,7 @@ class LowRankModel(TensorModel):
     def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
         """Explain further samples by the solution."""
         samples = self._arranged(samples)
-        if self._extension is None:
-            self._extension = Extension.of(self.solution_, self._noise)
-        new = self._extension.apply(samples)
+        new = self._new.extension.apply(samples)
         return self._representation(samples, new.L, new.E, new.core, twins, new=True)
 
     def _representation(
@@ -118,6 +117,18 @@ class LowRankModel(TensorModel):
             return self.dictionary
         atoms = read(self.dictionary, name="dictionary", allow_missing=False, min_samples=1)
         return self._arranged(self._scale(atoms)[0]).values
+
+
+@dataclass(frozen=True, eq=False)
+class _NewSamples:
+    """What explains new samples, made when the first ones come."""
+
+    solution: Solution
+    noise: noises.Noise
+
+    @cached_property
+    def extension(self) -> Extension:
+        return Extension.of(self.solution, self.noise)
 
 
 def _resolve_auto(lam: Any) -> Any:
