@@ -136,7 +136,7 @@ def test_new_samples_that_are_old_ones(name):
     _, slices, plan, _ = coefficients(name)
     rows = np.array([5, 2, 13])
     old = TubeKernel.of(plan, slices)
-    new = TubeKernel.of(plan, slices, slices[:, :, rows])
+    new = TubeKernel.of(plan, slices).extended(slices[:, :, rows])
     assert new.shape == (3, 14)
     close(new.tile(slice(None)), old.tile(rows), 1e-12)
     close(new.new, old.own[rows], 1e-12)
@@ -156,7 +156,7 @@ def test_new_samples_by_definition(name):
     cross = naive.inverse(naive.slicewise(lambda c, r, z: c.conj().T @ r @ z, Ch, R, Zh), L)
     own = naive.inverse(naive.slicewise(lambda z, r: z.conj().T @ r @ z, Zh, R), L)
     new = naive.inverse(naive.slicewise(lambda c, r: c.conj().T @ r @ c, Ch, R), L)
-    tile = TubeKernel.of(plan, slices, cut).tile(slice(None))
+    tile = TubeKernel.of(plan, slices).extended(cut).tile(slice(None))
     for i in range(3):
         for j in range(14):
             scale = np.linalg.norm(new[i, i]) * np.linalg.norm(own[j, j])
@@ -174,15 +174,15 @@ def test_kernel_of_samples_without_coefficients():
     close(np.delete(np.diag(tile), 4), np.ones(13))
     zero = TubeKernel.of(plan, 0 * slices)
     assert not zero.tile(slice(None)).any()
-    assert not TubeKernel.of(plan, slices, 0 * slices[:, :, :2]).tile(slice(None)).any()
+    assert not TubeKernel.of(plan, slices).extended(0 * slices[:, :, :2]).tile(slice(None)).any()
 
 
 def test_kernel_does_not_depend_on_the_scale_of_samples():
     _, slices, plan, _ = coefficients("dct", rank=9)
     new = slices[:, :, :3] + 0.5 * slices[:, :, 3:6]
-    tile = TubeKernel.of(plan, slices, new).tile(slice(None))
-    close(TubeKernel.of(plan, slices, 1e-3 * new).tile(slice(None)), tile)
-    close(TubeKernel.of(plan, 1e5 * slices, new).tile(slice(None)), tile)
+    tile = TubeKernel.of(plan, slices).extended(new).tile(slice(None))
+    close(TubeKernel.of(plan, slices).extended(1e-3 * new).tile(slice(None)), tile)
+    close(TubeKernel.of(plan, 1e5 * slices).extended(new).tile(slice(None)), tile)
 
 
 # ---- the other tables ---------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_row_space_of_the_sum_of_the_slices(shape):
     assert ties.shape == (shape[0], shape[0])
     close(ties.tile(slice(None)), np.abs(V0 @ V0.T))
     close(ties.tile(np.array([2, 0])), np.abs(V0 @ V0.T)[[2, 0]])
-    close(RowSpace.of(L, L[[3, 1]]).tile(slice(None)), np.abs(V0 @ V0.T)[[3, 1]])
+    close(RowSpace.of(L).extended(L[[3, 1]]).tile(slice(None)), np.abs(V0 @ V0.T)[[3, 1]])
 
 
 def test_row_space_of_low_rank():
@@ -236,7 +236,10 @@ def test_row_space_of_low_rank():
     assert ties.rows.shape == (12, 2)
     close(ties.tile(slice(None)), np.abs(P))
     new = rng.standard_normal((3, 5, 1))
-    close(RowSpace.of(L, new).tile(slice(None)), np.abs(new[..., 0] @ np.linalg.pinv(L[..., 0])))
+    close(
+        RowSpace.of(L).extended(new).tile(slice(None)),
+        np.abs(new[..., 0] @ np.linalg.pinv(L[..., 0])),
+    )
     assert not RowSpace.of(0 * L).tile(slice(None)).any()
 
 

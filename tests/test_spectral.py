@@ -333,7 +333,7 @@ class TestAssignments:
             with pytest.raises(ValueError, match="assign must be one of"):
                 resolve(wrong)
         assert resolve_cut("auto") == Cut() == Cut(ModularityKMeans(), 0.0)
-        assert resolve_cut("published") == Cut(Discretise(), 0.5)
+        assert resolve_cut("published") == Cut(Discretise())
         with pytest.raises(ValueError, match="or a Cut, got 'ratio'"):
             resolve_cut("ratio")
 

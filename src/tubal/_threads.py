@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,11 +34,25 @@ def blas_threads() -> int:
     return max((library["num_threads"] for library in _controller().info()), default=1)
 
 
+_HELD = threading.Lock()
+
+
 @contextmanager
 def serial_blas() -> Iterator[None]:
-    """Hold every BLAS library at one thread inside the block; restore on the way out."""
-    with _controller().limit(limits=1):
+    """Hold every BLAS library at one thread inside the block; restore on the way out.
+
+    The limit belongs to the process. When several Python threads are here at once, the first one
+    sets it and restores it; were the others to do so too, the last one would restore the limit of
+    the first.
+    """
+    if not _HELD.acquire(blocking=False):
         yield
+        return
+    try:
+        with _controller().limit(limits=1):
+            yield
+    finally:
+        _HELD.release()
 
 
 def effective_jobs(n_jobs: int | None) -> int:

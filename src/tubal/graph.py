@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from tubal.input import check_count, check_flag
 from tubal.representation import (
     Neighbours,
     Representation,
@@ -58,10 +59,8 @@ class Nearest(Graph):
     tree: bool = True
 
     def __post_init__(self) -> None:
-        count = self.n_neighbors
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            msg = f"n_neighbors must be a positive integer, got {count!r}"
-            raise ValueError(msg)
+        check_count("n_neighbors", self.n_neighbors)
+        check_flag("tree", self.tree)
 
     def build(
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
@@ -96,6 +95,9 @@ class Absolute(Graph):
     """
 
     scale_rows: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("scale_rows", self.scale_rows)
 
     def build(
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None

@@ -8,6 +8,7 @@ one layout into the other, `tubes_first` and `samples_first` to the layout of th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +171,35 @@ def to_numpy(A: Array) -> np.ndarray:
 def device_of(A: Array) -> Any:
     """Return the device to make further arrays on; None for NumPy."""
     return None if isinstance(A, np.ndarray) else A.device
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
+    """Return a finite number above zero (or from zero on) as a float."""
+    accepted = f"a finite number {'of at least' if zero else 'above'} 0"
+    try:
+        number = math.nan if isinstance(value, (bool, np.bool_, str)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
+        msg = f"{name} must be {accepted}, got {value!r}"
+        raise ValueError(msg)
+    return number
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        msg = f"{name} must be a positive integer, got {value!r}"
+        raise ValueError(msg)
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        msg = f"{name} must be True or False, got {value!r}"
+        raise ValueError(msg)
+    return bool(value)
 
 
 def _as_array(X: Any, name: str) -> tuple[Array, Array | None]:

@@ -370,7 +370,7 @@ def _flags(values: Any, name: str) -> np.ndarray:
     if flags.dtype == bool:
         return flags
     labels = _labels(flags, name)
-    if labels.max() == 1 and labels.min() >= 0:
+    if labels.max() == 1 and labels.min() == 0:
         msg = (
             f"{name} holds the numbers 0 and 1, which may be flags or labels of two clusters: "
             f"pass {name}.astype(bool) or {name} == -1"

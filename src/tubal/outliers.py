@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tubal.input import check_count, check_positive
 from tubal.representation import Representation, nearest
 
 
@@ -113,6 +114,11 @@ class Consensus(Detector):
     margin: float = 1.55
     least: float = 2.5
     limit: float = 4.25
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+        for name in ("margin", "least", "limit"):
+            check_positive(name, getattr(self, name))
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""

@@ -85,8 +85,9 @@ class Problem:
     def typical(self) -> Callable[[float], float]:
         """Return the typical residual of the closed form, of a sample or (l1) of an entry.
 
-        It is a function of theta: the harmonic mean of the norms of the samples, or 0.8 times the
-        root mean square entry.
+        It is a function of theta: the harmonic mean of the norms of the samples (samples without
+        content left out, the others at least a hundredth of the median), or 0.8 times the root
+        mean square entry.
         """
         d = np.maximum(self.curvature, 1e-300)
         energies = self._energies()
@@ -95,8 +96,12 @@ class Problem:
             def of_samples(theta: float) -> float:
                 factor = np.minimum(1, theta / d) ** 2
                 residuals = np.sqrt(factor.reshape(-1) @ energies + self._offset**2)
-                residuals = residuals[residuals > 0]
-                return float(len(residuals) / np.sum(1 / residuals)) if len(residuals) else 0.0
+                residuals = residuals[residuals > 1e-9 * residuals.max(initial=0)]
+                if not len(residuals):
+                    return 0.0
+                # A harmonic mean is as small as its smallest member lets it be.
+                residuals = np.maximum(residuals, 0.01 * np.median(residuals))
+                return float(len(residuals) / np.sum(1 / residuals))
 
             return of_samples
         seen = self.data.observed

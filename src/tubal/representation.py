@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -35,6 +35,11 @@ class Ties(ABC):
     def tile(self, rows: Rows) -> np.ndarray:
         """Return some rows, dense."""
 
+    def extended(self, new: np.ndarray) -> Ties:
+        """Return the ties of new samples to those of the fit."""
+        msg = f"{type(self).__name__} does not tell the ties of new samples"
+        raise NotImplementedError(msg)
+
 
 @dataclass(frozen=True, eq=False)
 class TubeModuli(Ties):
@@ -57,6 +62,10 @@ class TubeModuli(Ties):
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Number of rows and of columns."""
         return int(self.core.shape[2]), int(self.left.shape[1])
+
+    def extended(self, new: np.ndarray) -> TubeModuli:
+        """Return the moduli for new coefficients, (K, r, m)."""
+        return replace(self, core=new)
 
     def tile(self, rows: Rows) -> np.ndarray:
         """Return `sum_k |Z[i, j, k]| / n3`, sample j along the rows."""
@@ -82,6 +91,8 @@ class TubeKernel(Ties):
         Coefficients of the samples in question.
     own, new : arrays of shape (n,) and (m,)
         `||C_ii||` for the samples of the fit and for those in question.
+    root : array of shape (K, r, r)
+        `(Z Z^H)^(-1/2)` of the fit.
     transform : Transform
     """
 
@@ -89,23 +100,23 @@ class TubeKernel(Ties):
     core: np.ndarray
     own: np.ndarray
     new: np.ndarray
+    root: np.ndarray
     transform: Transform
 
     @classmethod
-    def of(
-        cls, transform: Transform, fitted: np.ndarray, core: np.ndarray | None = None
-    ) -> TubeKernel:
-        """Build the kernel from the slices (K, r, n) of Z, and of new samples (K, r, m).
+    def of(cls, transform: Transform, Z: np.ndarray) -> TubeKernel:
+        """Build the kernel of the samples of a fit from the slices (K, r, n) of Z."""
+        root = _inverse_root(Z)
+        left = root @ Z
+        own = _self_norms(left, Z, transform)
+        return cls(left.conj().mT, Z, own, own, root, transform)
 
-        A new sample with coefficients c has `c^H (Z Z^H)^(-1/2) c` with itself.
+    def extended(self, new: np.ndarray) -> TubeKernel:
+        """Return the similarities of new samples with coefficients (K, r, m).
+
+        One with coefficients c has `c^H (Z Z^H)^(-1/2) c` with itself.
         """
-        root = _inverse_root(fitted)
-        left = root @ fitted
-        own = _self_norms(left, fitted, transform)
-        if core is None:
-            return cls(left.conj().mT, fitted, own, own, transform)
-        new = _self_norms(root @ core, core, transform)
-        return cls(left.conj().mT, core, own, new, transform)
+        return replace(self, core=new, new=_self_norms(self.root @ new, new, self.transform))
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -158,18 +169,24 @@ class RowSpace(Ties):
     ----------
     columns, rows : arrays of shape (n, q) and (m, q)
         Rows of V0 for the samples of the fit and for those in question.
+    back : array of shape (n1, q)
+        `U0 S0^-1`, which takes a sample to its row of V0.
     """
 
     columns: np.ndarray
     rows: np.ndarray
+    back: np.ndarray
 
     @classmethod
-    def of(cls, L: np.ndarray, new: np.ndarray | None = None) -> RowSpace:
-        """Build it from recovered samples (n, n1, *sizes), of the fit and in question."""
+    def of(cls, L: np.ndarray) -> RowSpace:
+        """Build it from the recovered samples (n, n1, *sizes) of a fit."""
         V, s, Uh = np.linalg.svd(_summed(L), full_matrices=False)
         kept = s > max(L.shape) * np.finfo(s.dtype).eps * s.max(initial=0)
-        V, s, Uh = V[:, kept], s[kept], Uh[kept]
-        return cls(V, V if new is None else _summed(new) @ Uh.T / s)
+        return cls(V[:, kept], V[:, kept], Uh[kept].T / s[kept])
+
+    def extended(self, new: np.ndarray) -> RowSpace:
+        """Return the ties of recovered new samples (m, n1, *sizes)."""
+        return replace(self, rows=_summed(new) @ self.back)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -194,7 +211,7 @@ class Representation:
     coefficients : Ties
         Moduli of coefficients, as the published affinities use them.
     similarity : Ties
-        1 for a sample and itself, 0 for strangers.
+        From 0 for strangers to 1 for samples that are alike.
     twins : int array of shape (m,)
         For each row the column that is the same sample, -1 when there is none.
     """

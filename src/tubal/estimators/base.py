@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import MethodType
-from typing import Any, TypeVar
+from types import MethodType, SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import array_api_compat as aac
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
 
 from tubal.input import Samples, read, to_numpy
 from tubal.solvers import Check
@@ -31,10 +36,26 @@ C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def reports_progress(method: F) -> F:
-    """Let a `fit` that uses `TensorEstimator._progress` tidy up after scikit-learn's callbacks."""
-    managed: F = with_callbacks(method)
-    return managed
+def fits(method: F) -> F:
+    """Let a method fit whole or not at all.
+
+    What an estimator was before an error it is again afterwards; callbacks of scikit-learn are
+    torn down; and parameters are frozen: what is set after a fit matters to the next fit only.
+    """
+    managed = with_callbacks(method)
+
+    @functools.wraps(method)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            self._frozen = SimpleNamespace(**self._settings())
+            return managed(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return cast(F, fit)
 
 
 class ParameterAndMethod:
@@ -48,9 +69,6 @@ class ParameterAndMethod:
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
         self.__doc__ = method.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self.method if instance is None else MethodType(self.method, instance)
@@ -69,19 +87,34 @@ def with_transform_parameter(cls: C) -> C:
 
 
 class TensorEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators: reads samples of any number of axes, NaN = missing."""
+    """Base of the estimators: reads samples of any number of axes, NaN = missing.
+
+    Attributes
+    ----------
+    _frozen : SimpleNamespace
+        The parameters at the time of the fit.
+    """
+
+    _frozen: SimpleNamespace
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of this estimator, as in scikit-learn."""
         params: dict[str, Any] = super().get_params(deep=deep)
         if "transform" in params:
-            params["transform"] = self._plan
+            params["transform"] = self.__dict__["transform"]
         return params
 
-    @property
-    def _plan(self) -> Any:
-        """The parameter `transform`."""
-        return self.__dict__["transform"]
+    def _settings(self) -> dict[str, Any]:
+        """Return what a fit depends on besides the data."""
+        return self.get_params(deep=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that `transform` returns, for tables."""
+        self._check_fitted()
+        if len(self.sample_shape_) > 1:
+            msg = f"samples of shape {self.sample_shape_} have no feature names; tables do"
+            raise ValueError(msg)
+        return _check_feature_names_in(self, input_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -54,13 +54,20 @@ DECISION = {
     "partition": "published",
     "normalize": False,
 }
-DECISION_SOURCE = dict.fromkeys(DECISION, "the paper, sections 4 and 6.2")
+DECISION_SOURCE = {
+    "outliers": "the paper, section 6.2, for all methods",
+    "graph": "the paper, section 4 for OR-TLRR and 6.2 for TRPCA and OR-TPCA; taken for the others",
+    "partition": "the paper, section 6.2: Ncut; which code it does not say",
+    "normalize": "the paper says nothing of scaling",
+}
 
-# The schedule of the released codes of the family (mu = 1e-4, growth 1.1, at most 1e8, tol 1e-8).
+# One schedule for the whole family (start 1e-4, growth 1.1, at most 1e8, tol 1e-8, 800 iterations).
+# The released codes of the other methods differ from it in the limits (TRPCA: 1e10, 500
+# iterations) or are older ones.
 SCHEDULE: dict[str, Any] = {"solver": "published", "tol": None}
 SCHEDULE_SOURCE = {
-    "solver": "released code of OR-TLRR; the paper itself says beta0 = 1e-5",
-    "tol": "released code of OR-TLRR (1e-8); the paper itself says 1e-5",
+    "solver": "released code of OR-TLRR, taken for the others; the paper says beta0 = 1e-5",
+    "tol": "released code of OR-TLRR (1e-8), taken for the others; the paper says 1e-5",
 }
 
 ROWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
@@ -158,6 +165,9 @@ def methods() -> list[str]:
     "TNN+" fills missing entries first, in a step of its own; "EWZF" leaves them out of the program.
     Methods with outlying samples or entries in a convex program accept missing entries anyway.
 
+    All of them remove what 2-means calls outliers, which is always something. For data without
+    outliers, as in the paper's tables of Umist, FRDUE and USPS, pass `outliers=None`.
+
     >>> methods()[:4]
     ['R-PCA', 'OR-PCA', 'LRR', 'SSC']
     """
@@ -239,6 +249,7 @@ def _parse(name: str) -> tuple[str, str | None, bool]:
     for suffix in TRANSFORMS:
         if base.endswith(f"-{suffix}"):
             base, transform = base.removesuffix(f"-{suffix}"), suffix
+            break
     if base.endswith("-EWZF") and not completed:
         base = base.removesuffix("-EWZF")
         known = base in ("TLRR", "OR-TLRR")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,19 +10,9 @@ from sklearn.base import ClusterMixin
 
 from tubal import graph as graphs
 from tubal import spectral
-from tubal.estimators.base import reports_progress
-from tubal.estimators.model import TensorModel, check_contamination
+from tubal.estimators.base import fits
+from tubal.estimators.model import TensorModel, check_contamination, new_threshold
 from tubal.outliers import contamination_threshold
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """The parameters of a fit, checked and resolved before any work starts."""
-
-    graph: graphs.Graph
-    cut: spectral.Cut
-    contamination: float | None
-    n_clusters: int | None
 
 
 class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
@@ -32,7 +21,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
     Subclasses have the further parameters `n_clusters`, `graph` and `partition`.
     """
 
-    @reports_progress
+    @fits
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find clusters and outliers, and recover clean data.
 
@@ -48,11 +37,12 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         self
         """
         samples = self._read(X, reset=True)
-        plan = self._check_parameters(samples.n_samples)
+        n_clusters = self._check_clusterer(samples.n_samples)
         with self._progress(stages=3) as progress:
             self._fit_model(samples, progress)
             with progress.stage("cluster"):
-                self._label(plan, self._threshold(plan))
+                share = check_contamination(self.contamination)
+                self._label(n_clusters, self._threshold(share))
         return self
 
     def relabel(
@@ -60,9 +50,11 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         *,
         threshold: float | None = None,
         contamination: float | str | None = None,
-        n_clusters: int | None = None,
+        n_clusters: int | str | None = None,
     ) -> Self:
         """Decide again about outliers and clusters, without solving again.
+
+        What is not given stays as it is; parameters that were set after the fit do not matter.
 
         Parameters
         ----------
@@ -70,39 +62,32 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             Samples with an outlier score above it are outliers.
         contamination : float in [0, 0.5], "auto" or None
             Share of outliers; "auto" asks the detector. Not together with `threshold`.
-        n_clusters : int or None
-
-        What is not given stays as it is: the present threshold, and the present number of clusters
-        if that was given at the fit (an estimated one is estimated again).
+        n_clusters : int, "auto" or None
+            "auto" estimates the number. None keeps the number that was asked for, and estimates
+            again where none was.
 
         Returns
         -------
         self
         """
         self._check_fitted()
-        if threshold is not None and contamination is not None:
-            msg = "give threshold or contamination to relabel, not both"
-            raise ValueError(msg)
-        plan = self._check_parameters(len(self.outlier_scores_))
-        if n_clusters is None and self._asked is not None:
-            n_clusters = self._asked
-        plan = replace(plan, n_clusters=_check_n_clusters(n_clusters, len(self.outlier_scores_)))
-        if threshold is not None:
-            value = _check_threshold(threshold)
-        elif contamination is not None:
-            plan = replace(plan, contamination=check_contamination(contamination))
-            value = self._threshold(plan)
+        value = new_threshold(self, threshold, contamination, self._threshold)
+        if isinstance(n_clusters, str) and n_clusters == "auto":
+            count = None
         else:
-            value = self.threshold_
-        self._label(plan, value)
+            count = self._asked if n_clusters is None else n_clusters
+        self._label(_check_n_clusters(count, len(self.outlier_scores_)), value)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Label new samples as the fit labelled its own; -1 marks outliers.
 
-        A sample is coded by the model of the fit, scored by the detector of the fit, and gets the
-        label for which the samples of the fit that it is tied to vote. A sample that is tied to
-        none of them is labelled -1 too.
+        A sample is explained by the model of the fit, scored by the detector of the fit, and gets
+        the label for which the samples of the fit that it is tied to vote. A sample that is tied
+        to none of them is labelled -1 too. Samples of the fit keep their labels.
+
+        The answer continues the fit when that is optimal (`solver="certified"`). A published
+        schedule stops before; then new samples may look odder than those of the fit.
 
         Parameters
         ----------
@@ -115,49 +100,55 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         """
         new, _ = self._code(X)
         kept = ~self.outliers_
-        votes = graphs.resolve(self.graph).votes(new, kept, self.n_jobs)
+        votes = graphs.resolve(self._frozen.graph).votes(new, kept, self._frozen.n_jobs)
         members = scipy.sparse.csr_array(
             (np.ones(kept.sum()), (np.flatnonzero(kept), self.labels_[kept])),
             shape=(len(kept), self.n_clusters_),
         )
         share = (votes @ members).toarray()
         labels = share.argmax(axis=1)
-        scores = self._detection.scorer(new, self.n_jobs)
-        labels[(scores > self.threshold_) | (share.max(axis=1) <= 0)] = -1
-        return labels
+        labels[(self._scores(new) > self.threshold_) | (share.max(axis=1) <= 0)] = -1
+        return np.where(new.twins >= 0, self.labels_[new.twins], labels)
 
-    def _check_parameters(self, n_samples: int) -> Plan:
-        """Check what does not depend on the values of the data."""
+    def _check_clusterer(self, n_samples: int) -> int | None:
+        """Check what does not depend on the values of the data; return the number of clusters."""
         self._check_model()
-        return Plan(
-            graphs.resolve(self.graph),
-            spectral.resolve_cut(self.partition),
-            check_contamination(self.contamination),
-            _check_n_clusters(self.n_clusters, n_samples),
-        )
+        graphs.resolve(self.graph)
+        spectral.resolve_cut(self.partition)
+        n_clusters = _check_n_clusters(self.n_clusters, n_samples)
+        share = check_contamination(self.contamination) or 0.0
+        left = n_samples - int(share * n_samples)
+        if left < (n_clusters or 1):
+            msg = (
+                f"contamination={share} of {n_samples} samples leaves {left}, fewer than "
+                f"n_clusters={n_clusters}: lower one of them"
+            )
+            raise ValueError(msg)
+        return n_clusters
 
-    def _threshold(self, plan: Plan) -> float:
-        """Return the threshold that contamination or the detector asks for."""
-        if plan.contamination is not None:
-            return contamination_threshold(self.outlier_scores_, plan.contamination)
-        least = plan.n_clusters or 1  # a decision by itself leaves enough samples to cluster
+    def _threshold(self, share: float | None) -> float:
+        """Return the threshold for a share of outliers, or the one of the detector."""
+        if share is not None:
+            return contamination_threshold(self.outlier_scores_, share)
+        least = self._frozen.n_clusters or 1  # the detector leaves enough samples to cluster
         smallest = float(np.sort(self.outlier_scores_)[least - 1])
         return max(self._detection.threshold, smallest)
 
-    def _label(self, plan: Plan, threshold: float) -> None:
-        """Set all that follows from the threshold."""
+    def _label(self, n_clusters: int | None, threshold: float) -> None:
+        """Set all that follows from the threshold and the number of clusters."""
         outliers = self.outlier_scores_ > threshold
         kept = ~outliers
-        if kept.sum() < max(plan.n_clusters or 1, 1):
+        if kept.sum() < (n_clusters or 1):
             msg = (
                 f"only {kept.sum()} of {len(kept)} samples are not outliers at this threshold, "
-                f"fewer than n_clusters={plan.n_clusters}: lower contamination or raise threshold"
+                f"fewer than n_clusters={n_clusters}: lower contamination or raise threshold"
             )
             raise ValueError(msg)
-        affinity = plan.graph.build(self._fitted, kept, self.n_jobs)
-        result = plan.cut(affinity[kept][:, kept], plan.n_clusters, self._seed)
+        graph, cut = graphs.resolve(self._frozen.graph), self._frozen.partition
+        affinity = graph.build(self._fitted, kept, self._frozen.n_jobs)
+        result = spectral.resolve_cut(cut)(affinity[kept][:, kept], n_clusters, self._seed)
         self.threshold_, self.outliers_, self.affinity_ = threshold, outliers, affinity
-        self._asked = plan.n_clusters
+        self._asked = n_clusters
         self.n_clusters_ = result.n_clusters
         self.n_clusters_confidence_ = result.confidence
         self.eigenvalues_ = result.eigenvalues
@@ -178,14 +169,3 @@ def _check_n_clusters(n_clusters: Any, n_samples: int) -> int | None:
         )
         raise ValueError(msg)
     return int(n_clusters)
-
-
-def _check_threshold(threshold: Any) -> float:
-    try:
-        value = float(threshold)
-    except (TypeError, ValueError):
-        value = np.nan
-    if np.isnan(value) or isinstance(threshold, (bool, str)):
-        msg = f"threshold must be a number, got {threshold!r}"
-        raise ValueError(msg)
-    return value

@@ -7,24 +7,24 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 
 from tubal.estimators.base import (
     TensorEstimator,
+    fits,
     joined,
     on_cpu,
-    reports_progress,
     with_transform_parameter,
 )
 from tubal.estimators.model import with_holes
 from tubal.input import Samples, to_numpy
 from tubal.noise import Exact
-from tubal.solvers import Certificate, Check, Extension, Solution, solve
+from tubal.solvers import Certificate, Check, Extension, Solution, check_options, solve
 from tubal.transforms import resolve
 
 
 @with_transform_parameter
-class TensorCompleter(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # type: ignore[misc]
+class TensorCompleter(TransformerMixin, TensorEstimator):  # type: ignore[misc]
     """Fills missing entries by the tensor of the smallest nuclear norm (TNN completion).
 
     `min_L ||L||_*` such that L equals X on the observed entries.
@@ -85,7 +85,7 @@ class TensorCompleter(OneToOneFeatureMixin, TransformerMixin, TensorEstimator): 
         self.n_jobs = n_jobs
         self.callback = callback
 
-    @reports_progress
+    @fits
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the low-rank tensor behind the observed entries.
 
@@ -103,7 +103,7 @@ class TensorCompleter(OneToOneFeatureMixin, TransformerMixin, TensorEstimator): 
         self._fit(self._read(X, reset=True))
         return self
 
-    @reports_progress
+    @fits
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return X with its missing entries filled."""
         samples = self._read(X, reset=True)
@@ -127,6 +127,13 @@ class TensorCompleter(OneToOneFeatureMixin, TransformerMixin, TensorEstimator): 
 
     def _fit(self, samples: Samples) -> np.ndarray:
         """Solve, when there is something to fill; return the low-rank tensor."""
+        check_options(
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=self.callback,
+            n_jobs=self.n_jobs,
+        )
         with self._progress(stages=1) as progress, progress.stage("complete", steps=True) as step:
             if samples.observed is None:
                 return self._fit_complete(on_cpu(samples))
@@ -134,7 +141,7 @@ class TensorCompleter(OneToOneFeatureMixin, TransformerMixin, TensorEstimator): 
                 with_holes(replace(samples, table=False)),
                 dictionary="identity",
                 noise="exact",
-                transform=self._plan,
+                transform=self._frozen.transform,
                 lam=None,
                 solver=self.solver,
                 tol=self.tol,
@@ -152,7 +159,7 @@ class TensorCompleter(OneToOneFeatureMixin, TransformerMixin, TensorEstimator): 
 
     def _fit_complete(self, samples: Samples) -> np.ndarray:
         """Keep complete samples as they are."""
-        plan = resolve(self._plan, samples.sizes, data=samples.values, random_state=0)
+        plan = resolve(self._frozen.transform, samples.sizes, data=samples.values, random_state=0)
         self.solution_, self.certificate_, self.n_iter_ = None, None, 1
         self._extension = Extension.of_samples(plan, samples.values, Exact(), 1.0)
         return samples.values

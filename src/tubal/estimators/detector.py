@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from tubal.estimators.base import reports_progress
+from tubal.estimators.base import fits
 from tubal.estimators.lowrank import LowRankModel
-from tubal.estimators.model import check_contamination
+from tubal.estimators.model import check_contamination, new_threshold
 from tubal.outliers import contamination_threshold
 from tubal.solvers import Check
 
@@ -78,7 +78,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         self.normalize = normalize
         self.completion = completion
 
-    @reports_progress
+    @fits
     def fit(self, X: Any, y: Any = None) -> Self:
         """Score the samples and decide which are outliers.
 
@@ -97,14 +97,36 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         self._check_model()
         with self._progress(stages=2) as progress:
             self._fit_model(samples, progress)
-        share = check_contamination(self.contamination)
-        self.threshold_ = (
-            self._detection.threshold
-            if share is None
-            else contamination_threshold(self.outlier_scores_, share)
-        )
-        self.outliers_ = self.outlier_scores_ > self.threshold_
+        self._decide(self._threshold(check_contamination(self.contamination)))
         return self
+
+    def relabel(
+        self, *, threshold: float | None = None, contamination: float | str | None = None
+    ) -> Self:
+        """Decide again about outliers, without solving again.
+
+        Parameters
+        ----------
+        threshold : float or None
+            Samples with an outlier score above it are outliers.
+        contamination : float in [0, 0.5], "auto" or None
+            Share of outliers; "auto" asks the detector. Not together with `threshold`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_fitted()
+        self._decide(new_threshold(self, threshold, contamination, self._threshold))
+        return self
+
+    def _threshold(self, share: float | None) -> float:
+        if share is None:
+            return self._detection.threshold
+        return contamination_threshold(self.outlier_scores_, share)
+
+    def _decide(self, threshold: float) -> None:
+        self.threshold_, self.outliers_ = threshold, self.outlier_scores_ > threshold
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
         """Fit, and return -1 for outliers and +1 for the other samples."""

@@ -13,7 +13,7 @@ from tubal import noise as noises
 from tubal.estimators.base import joined, on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.estimators.model import TensorModel, with_holes
-from tubal.input import Samples, namespace, read, to_numpy
+from tubal.input import Samples, check_flag, namespace, read, to_numpy
 from tubal.problem import Lambda
 from tubal.representation import (
     Representation,
@@ -23,7 +23,7 @@ from tubal.representation import (
     TubeModuli,
     hat,
 )
-from tubal.solvers import Check, Extension, Solution, solve
+from tubal.solvers import Check, Extension, Solution, check_options, solve
 
 
 class LowRankModel(TensorModel):
@@ -36,72 +36,84 @@ class LowRankModel(TensorModel):
     noise: Any = "l21"
     vectorize: bool = False
 
+    def _settings(self) -> dict[str, Any]:
+        return {"noise": self.noise, "vectorize": self.vectorize, **super()._settings()}
+
+    def _check_model(self) -> None:
+        """Check what does not depend on the data."""
+        super()._check_model()
+        check_flag("vectorize", self.vectorize)
+        noises.resolve(self.noise)
+        check_options(
+            lam=_resolve_auto(self.lam),
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=self.callback,
+            n_jobs=self.n_jobs,
+        )
+
     def _represent(self, samples: Samples, step: Callable[[Check], bool]) -> Representation:
         """Solve the convex program."""
-        samples = self._arranged(samples)
-        noise = noises.resolve(self.noise)
-        self.solution_ = replace(
-            solve(
-                with_holes(replace(samples, table=False)),
-                dictionary=self._atoms(),
-                noise=noise,
-                transform="none" if self.vectorize else self._plan,
-                lam=_resolve_auto(self.lam),
-                solver=self.solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=joined(self.callback, step),
-                n_jobs=self.n_jobs,
-            ),
-            state=None,  # as large as the data, and of use to warm starts only
+        frozen, samples = self._frozen, self._arranged(samples)
+        noise = noises.resolve(frozen.noise)
+        solution = solve(
+            with_holes(replace(samples, table=False)),
+            dictionary=self._atoms(),
+            noise=noise,
+            transform="none" if frozen.vectorize else frozen.transform,
+            lam=_resolve_auto(frozen.lam),
+            solver=frozen.solver,
+            tol=frozen.tol,
+            max_iter=frozen.max_iter,
+            callback=joined(frozen.callback, step),
+            n_jobs=frozen.n_jobs,
         )
-        self.certificate_, self.lam_ = self.solution_.certificate, self.solution_.lam
-        self.n_iter_ = self.solution_.n_iter
+        # The state is as large as the data, and of use to warm starts only.
+        self.solution_ = replace(solution, state=None)
+        self.certificate_, self.lam_ = solution.certificate, solution.lam
+        self.n_iter_ = solution.n_iter
         self._new = _NewSamples(self.solution_, noise)
         samples = on_cpu(samples)
-        L, E = to_numpy(self.solution_.L), to_numpy(self.solution_.E)
-        core = None if self._is_identity else to_numpy(self.solution_.Z.core)
-        return self._representation(samples, L, E, core, np.arange(samples.n_samples))
+        L, E = to_numpy(solution.L), to_numpy(solution.E)
+        coefficients, kernel = self._ties(L)
+        twins = np.arange(samples.n_samples)
+        return Representation(samples, L, E, coefficients, kernel, twins)
 
     def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
         """Explain further samples by the solution."""
         samples = self._arranged(samples)
-        new = self._new.extension.apply(samples)
-        return self._representation(samples, new.L, new.E, new.core, twins, new=True)
-
-    def _representation(
-        self,
-        samples: Samples,
-        L: np.ndarray,
-        E: np.ndarray,
-        core: np.ndarray | None,
-        twins: np.ndarray,
-        new: bool = False,
-    ) -> Representation:
-        transform = self.solution_.Z.transform
-        coefficients: Ties
-        if core is None:  # the identity: coefficients are the recovered samples themselves
-            fitted = to_numpy(self.solution_.L)
-            kernel = TubeKernel.of(
-                transform, hat(transform, fitted), hat(transform, L) if new else None
-            )
-            coefficients = RowSpace.of(fitted, L if new else None)
+        new = self._new.extension.apply(samples, n_jobs=self._frozen.n_jobs)
+        kernel, coefficients = self._fitted.similarity, self._fitted.coefficients
+        if new.core is None:
+            core = hat(self.solution_.Z.transform, new.L)
+            ties = coefficients.extended(new.L)
         else:
-            kernel = TubeKernel.of(
-                transform, to_numpy(self.solution_.Z.core), core if new else None
-            )
-            own = isinstance(self.dictionary, str)
-            left = to_numpy(self.solution_.Z.left) if own else kernel.left
-            coefficients = TubeModuli(left, core, transform)
-        return Representation(samples, L, E, coefficients, kernel, twins)
+            core = new.core
+            ties = coefficients.extended(new.core)
+        return Representation(samples, new.L, new.E, ties, kernel.extended(core), twins)
+
+    def _ties(self, L: np.ndarray) -> tuple[Ties, Ties]:
+        """Return moduli of coefficients and similarities of the samples of the fit.
+
+        For a given dictionary, whose coefficients are not between samples, the symmetric version
+        of the coefficients takes their place (see `TubeKernel`).
+        """
+        Z = self.solution_.Z
+        if self._is_identity:  # coefficients are the recovered samples themselves
+            return RowSpace.of(L), TubeKernel.of(Z.transform, hat(Z.transform, L))
+        kernel = TubeKernel.of(Z.transform, to_numpy(Z.core))
+        left = to_numpy(Z.left) if isinstance(self._frozen.dictionary, str) else kernel.left
+        return TubeModuli(left, to_numpy(Z.core), Z.transform), kernel
 
     @property
     def _is_identity(self) -> bool:
-        return isinstance(self.dictionary, str) and self.dictionary == "identity"
+        dictionary = self._frozen.dictionary
+        return isinstance(dictionary, str) and dictionary == "identity"
 
     def _arranged(self, samples: Samples) -> Samples:
         """Turn samples to vectors for the matrix methods."""
-        if not self.vectorize:
+        if not self._frozen.vectorize:
             return samples
         xp, n = namespace(samples.values), samples.n_samples
         observed = samples.observed
@@ -113,9 +125,10 @@ class LowRankModel(TensorModel):
 
     def _atoms(self) -> Any:
         """Return the dictionary, a given one in the scale and shape of the samples."""
-        if isinstance(self.dictionary, str) or self.dictionary is None:
-            return self.dictionary
-        atoms = read(self.dictionary, name="dictionary", allow_missing=False, min_samples=1)
+        dictionary = self._frozen.dictionary
+        if isinstance(dictionary, str) or dictionary is None:
+            return dictionary
+        atoms = read(dictionary, name="dictionary", allow_missing=False, min_samples=1)
         return self._arranged(self._scale(atoms)[0]).values
 
 
@@ -152,7 +165,8 @@ class LowRankClusterer(LowRankModel, SubspaceClusterer):
     vectorize : bool
         Whether samples become vectors first: the matrix methods (R-PCA, OR-PCA, LRR).
     transform : str, matrix or Transform
-        Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`.
+        Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The
+        name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
     lam : "auto", float or Lambda
         Weight of the noise.
     solver : {"certified", "published"}, Certified or Published
@@ -165,7 +179,7 @@ class LowRankClusterer(LowRankModel, SubspaceClusterer):
         How outliers are scored and found; None keeps every sample. See `tubal.outliers`.
     contamination : "auto" or float in [0, 0.5]
         Share of samples to flag; "auto" leaves it to the detector.
-    graph : {"auto", "published"} or Graph
+    graph : {"auto", "published", "scaled"} or Graph
         How samples are tied to each other; see `tubal.graph`.
     partition : {"auto", "published"} or Cut
         How the graph is cut; see `tubal.spectral`.
@@ -258,16 +272,17 @@ class LowRankClusterer(LowRankModel, SubspaceClusterer):
 class ORTLRR(LowRankModel, SubspaceClusterer):
     """Outlier-robust tensor low-rank representation: clusters, outliers and clean data at once.
 
-    Solves `min_Z ||Z||_* + lam ||X - D * Z||_{2,1}` under the t-product with a proof of optimality,
-    on the observed entries (OR-TLRR, and OR-TLRR-EWZF for missing ones), scores outliers, and cuts
-    the graph of the representation.
+    Solves `min_Z ||Z||_* + lam ||X - D * Z||_{2,1}` under the t-product, on the observed entries
+    (OR-TLRR, and OR-TLRR-EWZF for missing ones), and proves how close to the optimum it came;
+    scores outliers; and cuts the graph of the representation.
 
     Parameters
     ----------
     n_clusters : int or None
         Number of clusters; None estimates it from the spectrum of the graph.
     transform : str, matrix or Transform
-        Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`.
+        Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The
+        name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.
     dictionary : {"data", "identity"} or array-like of shape (p, n1, n3)
@@ -277,7 +292,7 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         How outliers are scored and found; None keeps every sample. See `tubal.outliers`.
     contamination : "auto" or float in [0, 0.5]
         Share of samples to flag; "auto" leaves it to the detector.
-    graph : {"auto", "published"} or Graph
+    graph : {"auto", "published", "scaled"} or Graph
         How samples are tied to each other; see `tubal.graph`.
     random_state : int, RandomState or None
     n_jobs : int or None

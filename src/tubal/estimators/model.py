@@ -8,11 +8,12 @@ A method says how samples are represented (`_represent`, `_extend`); the rest is
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 
 from tubal import outliers as detectors
@@ -23,12 +24,12 @@ from tubal.estimators.base import (
     on_cpu,
     with_transform_parameter,
 )
-from tubal.input import Samples, namespace, to_numpy
+from tubal.input import Samples, check_flag, namespace, to_numpy
 from tubal.representation import Representation
 
 
 @with_transform_parameter
-class TensorModel(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # type: ignore[misc]
+class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
     """Base of clusterers and detectors. Subclasses say how samples are represented.
 
     They have the parameters `outliers`, `contamination`, `completion`, `normalize`, `random_state`
@@ -37,21 +38,25 @@ class TensorModel(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # t
 
     def _fit_model(self, samples: Samples, progress: Progress) -> None:
         """Represent and score the samples of a fit."""
-        detector = detectors.resolve(self.outliers)
+        self.__dict__.pop("completion_", None)
+        self._seed = int(check_random_state(self._frozen.random_state).randint(2**31 - 1))
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
             self._fitted = self._represent(scaled, step)
         with progress.stage("detect outliers"):
-            self._detection = detector.detect(self._fitted, self.n_jobs)
+            detector = detectors.resolve(self._frozen.outliers)
+            self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
         self.outlier_scores_ = self._detection.scores
         self.X_clean_ = self._restore(self._fitted.L, sizes)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return how normal samples are: the negative outlier score, high for normal ones."""
+        """Return how normal samples are: the negative outlier score, high for normal ones.
+
+        Samples of the fit have the score that they had there.
+        """
         new, _ = self._code(X)
-        return -self._detection.scorer(new, self.n_jobs)
+        return -self._scores(new)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return `score_samples` minus the threshold: negative for outliers."""
@@ -59,6 +64,10 @@ class TensorModel(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # t
 
     def transform(self, X: Any) -> np.ndarray:
         """Return samples as the fit explains them: without noise, missing entries filled.
+
+        Samples of the fit become what they are in `X_clean_`. The others are explained by the
+        solution; with `solver="published"`, which is not optimal, they may leave more over than
+        the samples of the fit did.
 
         Parameters
         ----------
@@ -70,11 +79,15 @@ class TensorModel(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # t
         array in the shape of X
         """
         new, sizes = self._code(X)
-        return self._restore(new.L, sizes)
+        return self._restore(_old_where_known(new.twins, self._fitted.L, new.L), sizes)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return the clean data `X_clean_`."""
         return self.fit(X).X_clean_
+
+    def _scores(self, new: Representation) -> np.ndarray:
+        scores = self._detection.scorer(new, self._frozen.n_jobs)
+        return _old_where_known(new.twins, self.outlier_scores_, scores)
 
     @property
     def offset_(self) -> float:
@@ -94,34 +107,33 @@ class TensorModel(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # t
         effective_jobs(self.n_jobs)
         detectors.resolve(self.outliers)
         check_contamination(self.contamination)
-        if not isinstance(self.normalize, (bool, np.bool_)):
-            msg = f"normalize must be True or False, got {self.normalize!r}"
-            raise ValueError(msg)
-        named = self.completion is None or _is_tnn(self.completion)
-        if not (named or hasattr(self.completion, "fit_transform")):
-            msg = f"completion must be None, 'tnn' or a transformer, got {self.completion!r}"
+        check_flag("normalize", self.normalize)
+        _check_random_state(self.random_state)
+        filler = self.completion
+        object_ = hasattr(filler, "fit_transform") and not isinstance(filler, type)
+        if not (filler is None or _is_tnn(filler) or object_):
+            msg = f"completion must be None, 'tnn' or a transformer, got {filler!r}"
             raise ValueError(msg)
 
     def _complete(self, samples: Samples) -> Samples:
         """Fill missing entries first, when a method wants that."""
-        if self.completion is None or samples.observed is None:
+        filler = self._frozen.completion
+        if filler is None or samples.observed is None:
             return samples
         from tubal.estimators.completer import TensorCompleter
 
-        filler = self.completion
         if _is_tnn(filler):
-            transform = self.__dict__.get("transform", "dft")
-            filler = TensorCompleter(transform=transform, n_jobs=self.n_jobs)
+            transform = getattr(self._frozen, "transform", "dft")
+            filler = TensorCompleter(transform=transform, n_jobs=self._frozen.n_jobs)
         self.completion_ = clone(filler)
-        values = self.completion_.fit_transform(with_holes(samples))
-        return Samples(values[..., None] if samples.table else values, None, samples.table)
+        return _filled(samples, self.completion_.fit_transform(with_holes(samples)))
 
     def _scale(self, samples: Samples) -> tuple[Samples, np.ndarray]:
         """Bring samples to unit norm, when asked to; return their sizes too."""
         values, n = samples.values, samples.n_samples
-        if not self.normalize:
-            return samples, np.ones(n)
         xp = namespace(values)
+        if not self._frozen.normalize:  # a copy: what the caller does later is not our business
+            return replace(samples, values=xp.asarray(values, copy=True)), np.ones(n)
         flat = xp.reshape(values, (n, -1))
         largest = xp.max(xp.abs(flat), axis=1)
         largest = xp.where(largest > 0, largest, xp.ones_like(largest))
@@ -142,31 +154,60 @@ class TensorModel(OneToOneFeatureMixin, TransformerMixin, TensorEstimator):  # t
     def _code(self, X: Any) -> tuple[Representation, np.ndarray]:
         """Represent samples by the fit; return their sizes too."""
         self._check_fitted()
-        samples, sizes = self._scale(on_cpu(self._read(X, reset=False)))
+        samples = on_cpu(self._read(X, reset=False))
+        if samples.observed is not None and hasattr(self, "completion_"):
+            samples = _filled(samples, self.completion_.transform(with_holes(samples)))
+        samples, sizes = self._scale(samples)
         return self._extend(samples, find_twins(samples, self._fitted.samples)), sizes
 
 
 def find_twins(samples: Samples, fitted: Samples) -> np.ndarray:
     """Return for each sample the sample of the fit that is the same (to 1e-6), else -1.
 
-    A sample of the fit helps to represent itself, so that its own row has to be left out when it
-    comes back as a new one.
+    A sample of the fit has helped to explain itself. When it comes back as a new one, its own row
+    has to be left out, and it is best answered by what the fit said.
     """
     new, old = (data.values.reshape(data.n_samples, -1) for data in (samples, fitted))
-    sizes = [np.linalg.norm(x, axis=1) for x in (new, old)]
-    unit = [
-        x / np.where(size > 0, size, 1)[:, None] for x, size in zip((new, old), sizes, strict=True)
-    ]
+    half = np.sum(old**2, axis=1) / 2
     twins = np.empty(len(new), dtype=int)
     for part in spans(len(new), -(-len(new) // 1024)):
-        twins[part] = (unit[0][part] @ unit[1].T).argmax(axis=1)
-    same = np.linalg.norm(new - old[twins], axis=1) <= 1e-6 * sizes[0]
+        twins[part] = (new[part] @ old.T - half).argmax(axis=1)  # the nearest one
+    distance, size = (np.linalg.norm(A, axis=1) for A in (new - old[twins], new))
+    same = distance <= 1e-6 * size
     seen = [
         np.ones(x.shape, bool) if data.observed is None else data.observed.reshape(x.shape)
         for data, x in ((samples, new), (fitted, old))
     ]
     same &= (seen[0] == seen[1][twins]).all(axis=1)
     return np.where(same, twins, -1)
+
+
+def _old_where_known(twins: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return the old row for a sample of the fit, else the new one."""
+    known = (twins >= 0).reshape(-1, *(1,) * (new.ndim - 1))
+    return np.where(known, old[twins], new)
+
+
+def _filled(samples: Samples, values: Any) -> Samples:
+    """Check what a completion returned."""
+    values = np.asarray(values, dtype=float)
+    shape = samples.restore(to_numpy(samples.values)).shape
+    if values.shape != shape or not np.isfinite(values).all():
+        problem = f"shape {values.shape}" if values.shape != shape else "missing or infinite values"
+        msg = f"completion must return finite values of shape {shape}, it returned {problem}"
+        raise ValueError(msg)
+    return Samples(values[..., None] if samples.table else values, None, samples.table)
+
+
+def _check_random_state(random_state: Any) -> None:
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        msg = f"random_state must be None, an integer or a RandomState, got {random_state!r}"
+        raise ValueError(msg) from None
+    if isinstance(random_state, (int, np.integer)) and not 0 <= random_state < 2**32:
+        msg = f"random_state must be an integer from 0 to 2**32 - 1, got {random_state!r}"
+        raise ValueError(msg)
 
 
 def check_contamination(contamination: Any) -> float | None:
@@ -178,6 +219,27 @@ def check_contamination(contamination: Any) -> float | None:
         msg = f"contamination must be 'auto' or a number from 0 to 0.5, got {contamination!r}"
         raise ValueError(msg)
     return float(contamination)
+
+
+def new_threshold(
+    fitted: Any, threshold: Any, contamination: Any, of_share: Callable[[float | None], float]
+) -> float:
+    """Return the threshold that `relabel` was asked for, the present one when for nothing."""
+    if threshold is not None and contamination is not None:
+        msg = "give threshold or contamination to relabel, not both"
+        raise ValueError(msg)
+    if contamination is not None:
+        return of_share(check_contamination(contamination))
+    if threshold is None:
+        return float(fitted.threshold_)
+    try:
+        value = float(threshold)
+    except (TypeError, ValueError):
+        value = np.nan
+    if np.isnan(value) or isinstance(threshold, (bool, np.bool_, str)):
+        msg = f"threshold must be a number (infinity flags nothing), got {threshold!r}"
+        raise ValueError(msg)
+    return value
 
 
 def _is_tnn(completion: Any) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tubal.estimators.base import on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
-from tubal.input import Samples
+from tubal.input import Samples, check_count, check_flag, check_positive
 from tubal.representation import Representation, SparseTable
-from tubal.solvers import Check
+from tubal.solvers import Check, check_scale
 from tubal.sparse import SparseRepresentation, ssc, ssc_omp
 
 
@@ -27,6 +28,7 @@ class SparseClusterer(SubspaceClusterer):
         """Find the coefficients of the samples of a fit."""
         samples = on_cpu(samples)
         self._check_complete(samples)
+        check_scale(replace(samples, values=samples.values.astype(float, copy=False)))
         self.solution_ = self._codes(_vectors(samples))
         self.n_iter_ = max(1, self.solution_.n_iter)
         return _representation(samples, samples, self.solution_, np.arange(samples.n_samples))
@@ -153,16 +155,26 @@ class SSC(SparseClusterer):
         self.tol = tol
         self.max_iter = max_iter
 
+    def _check_model(self) -> None:
+        """Check what does not depend on the data."""
+        super()._check_model()
+        check_positive("alpha", self.alpha)
+        if self.outlier_alpha is not None:
+            check_positive("outlier_alpha", self.outlier_alpha)
+        check_flag("affine", self.affine)
+        check_positive("tol", self.tol)
+        check_count("max_iter", self.max_iter)
+
     def _codes(self, X: np.ndarray, **queries: Any) -> SparseRepresentation:
         return ssc(
             X,
             **queries,
-            alpha=self.alpha,
-            outlier_alpha=self.outlier_alpha,
-            affine=self.affine,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
+            alpha=self._frozen.alpha,
+            outlier_alpha=self._frozen.outlier_alpha,
+            affine=self._frozen.affine,
+            tol=self._frozen.tol,
+            max_iter=self._frozen.max_iter,
+            n_jobs=self._frozen.n_jobs,
         )
 
 
@@ -236,4 +248,10 @@ class SSCOMP(SparseClusterer):
         self.n_jobs = n_jobs
 
     def _codes(self, X: np.ndarray, **queries: Any) -> SparseRepresentation:
-        return ssc_omp(X, **queries, n_nonzero=self.n_nonzero, tol=self.tol, n_jobs=self.n_jobs)
+        return ssc_omp(
+            X,
+            **queries,
+            n_nonzero=self._frozen.n_nonzero,
+            tol=self._frozen.tol,
+            n_jobs=self._frozen.n_jobs,
+        )

@@ -2,7 +2,7 @@
 
 from tubal.solvers.certified import Certified
 from tubal.solvers.engines import Engine, Inline, Threads
-from tubal.solvers.entry import path, solve
+from tubal.solvers.entry import check_options, check_scale, path, solve
 from tubal.solvers.extension import Extended, Extension
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, StopReason
@@ -20,6 +20,8 @@ __all__ = [
     "Solution",
     "StopReason",
     "Threads",
+    "check_options",
+    "check_scale",
     "path",
     "solve",
 ]

@@ -182,7 +182,7 @@ def prepare(X: Any, dictionary: Any, noise: Any, transform: Any, dtype: Any) -> 
             "missing entry (NaN): use noise='l21' or 'l1'"
         )
         raise ValueError(msg)
-    _check_scale(samples)
+    check_scale(samples)
     L = transforms.resolve(
         transform,
         samples.sizes,
@@ -200,6 +200,29 @@ def prepare(X: Any, dictionary: Any, noise: Any, transform: Any, dtype: Any) -> 
     swapped = D == "identity" and noise.name in ("l1", "exact") and samples.n1 > samples.n_samples
     data = _swap(samples) if swapped else samples
     return Prepared(samples, Problem(data, reduce(data, L, D), noise), swapped)
+
+
+def check_options(
+    *,
+    lam: Any = None,
+    solver: Any = "certified",
+    tol: Any = None,
+    max_iter: Any = None,
+    callback: Any = None,
+    n_jobs: Any = None,
+) -> None:
+    """Check what `solve` can check of its arguments without data."""
+    _resolve_solver(solver)
+    if lam is not None and not isinstance(lam, Lambda):
+        positive("lam", lam)
+    if tol is not None:
+        positive("tol", tol)
+    if max_iter is not None:
+        _check_max_iter(max_iter)
+    if callback is not None and not callable(callback):
+        msg = f"callback must be callable or None, got {callback!r}"
+        raise ValueError(msg)
+    effective_jobs(n_jobs)
 
 
 class _Runner:
@@ -221,10 +244,7 @@ class _Runner:
         self.max_iter = _check_max_iter(
             self.solver.default_max_iter if max_iter is None else max_iter
         )
-        if callback is not None and not callable(callback):
-            msg = f"callback must be callable or None, got {callback!r}"
-            raise ValueError(msg)
-        effective_jobs(n_jobs)
+        check_options(callback=callback, n_jobs=n_jobs)
         self.engine = _resolve_engine(engine, n_jobs, prepared.problem)
 
     def lam(self, lam: Any) -> float:
@@ -309,7 +329,7 @@ def _zero_solution(prepared: Prepared, lam: float) -> Solution:
     )
 
 
-def _check_scale(samples: Samples) -> None:
+def check_scale(samples: Samples) -> None:
     """Refuse data whose powers leave the range of its type."""
     xp = namespace(samples.values)
     largest = float(xp.max(xp.abs(samples.values)))

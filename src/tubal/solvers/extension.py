@@ -27,14 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from tubal._threads import serial_blas, spans
+from tubal._threads import effective_jobs, spans, threaded
 from tubal.input import Samples, samples_first, to_numpy, tubes_first
 from tubal.noise import Noise
 from tubal.reduction import Reduction
 from tubal.solvers.solution import Solution
 from tubal.transforms import Transform
 
-BLOCK = 256  # samples at a time
+BLOCK = 128  # samples at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,14 @@ class Extension:
         basis, size = _of_identity(transform, L)
         return cls(transform, noise, lam, basis, size, None)
 
-    def apply(self, samples: Samples, *, tol: float = 1e-5, max_iter: int = 3000) -> Extended:
+    def apply(
+        self,
+        samples: Samples,
+        *,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+    ) -> Extended:
         """Explain samples of the same shape as those of the fit.
 
         Parameters
@@ -103,12 +110,13 @@ class Extension:
             Relative duality gap (relative residual for an exact fit) of the iterative cases.
         max_iter : int
             Limit of their iterations; what is reached then is returned.
+        n_jobs : int or None
         """
-        with serial_blas():
-            parts = [
-                self._block(samples, part, tol, max_iter)
-                for part in spans(samples.n_samples, -(-samples.n_samples // BLOCK))
-            ]
+        parts = threaded(
+            lambda part: self._block(samples, part, tol, max_iter),
+            spans(samples.n_samples, -(-samples.n_samples // BLOCK)),
+            effective_jobs(n_jobs),
+        )
         cores = [core for core, _, _ in parts if core is not None]
         return Extended(
             np.concatenate(cores, axis=-1) if cores else None,

@@ -23,12 +23,11 @@ import numpy as np
 import scipy.sparse
 
 from tubal._threads import effective_jobs, spans, threaded
+from tubal.input import check_count, check_positive
 from tubal.sparse.representation import (
     SparseRepresentation,
     as_table,
     as_targets,
-    check_count,
-    check_positive,
     hide_own,
     in_input_units,
     rows_to_csr,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,32 +123,3 @@ def in_input_units(
     row = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
     values = C.data * (sizes[row] / norms[C.indices])
     return scipy.sparse.csr_array((values, C.indices, C.indptr), shape=C.shape)
-
-
-def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """Return a finite number above zero (or from zero on) as a float."""
-    accepted = f"a finite number {'of at least' if zero else 'above'} 0"
-    try:
-        number = math.nan if isinstance(value, (bool, np.bool_, str)) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
-        msg = f"{name} must be {accepted}, got {value!r}"
-        raise ValueError(msg)
-    return number
-
-
-def check_count(name: str, value: Any) -> int:
-    """Return a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        msg = f"{name} must be a positive integer, got {value!r}"
-        raise ValueError(msg)
-    return int(value)
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        msg = f"{name} must be True or False, got {value!r}"
-        raise ValueError(msg)
-    return bool(value)

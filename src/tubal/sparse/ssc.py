@@ -34,14 +34,12 @@ import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from tubal._threads import effective_jobs, spans, threaded
+from tubal.input import check_count, check_flag, check_positive
 from tubal.sparse import active
 from tubal.sparse.representation import (
     SparseRepresentation,
     as_table,
     as_targets,
-    check_count,
-    check_flag,
-    check_positive,
     hide_own,
     in_input_units,
     rows_to_csr,

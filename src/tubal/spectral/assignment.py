@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
+from tubal.input import check_count
 from tubal.spectral.affinity import check_affinity, modularity_of
 from tubal.spectral.embedding import Embedding
 
@@ -61,6 +62,9 @@ class Discretise(Assignment):
 
     name = "discretise"
     max_iter: int = 20
+
+    def __post_init__(self) -> None:
+        check_count("max_iter", self.max_iter)
 
     def labels(
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
@@ -108,6 +112,9 @@ class KMeansRows(Assignment):
     name = "kmeans"
     n_init: int = 10
 
+    def __post_init__(self) -> None:
+        check_count("n_init", self.n_init)
+
     def labels(
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> np.ndarray:
@@ -132,6 +139,9 @@ class ModularityKMeans(Assignment):
     name = "modularity"
     n_init: int = 10
 
+    def __post_init__(self) -> None:
+        check_count("n_init", self.n_init)
+
     def labels(
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> np.ndarray:
@@ -145,15 +155,15 @@ class ModularityKMeans(Assignment):
 def _kmeans(X: np.ndarray, n_clusters: int, n_init: int, rng: Any) -> np.ndarray:
     means = KMeans(n_clusters, n_init=n_init, random_state=rng)
     # With one thread of BLAS and OpenMP the labels do not depend on the number of threads.
-    with warnings.catch_warnings(), _controller().limit(limits=1):
+    with warnings.catch_warnings(), serial_blas(), _openmp().limit(limits=1):
         # Fewer distinct rows than clusters: `partition` fills the empty ones.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return means.fit(X).labels_.astype(int)
 
 
 @functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
 
 
 NAMES: dict[str, type[Assignment]] = {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from tubal.input import check_positive
 from tubal.spectral.affinity import check_affinity, check_count
 from tubal.spectral.assignment import (
     Assignment,
@@ -29,8 +30,6 @@ def ncut(
     random_state: Any = None,
 ) -> np.ndarray:
     """Cut a graph into clusters.
-
-    `ncut(W, k, assign="discretise", offset=0.5)` is the call that the papers of the family make.
 
     Parameters
     ----------
@@ -157,6 +156,13 @@ class Cut:
     assign: Assignment = field(default_factory=ModularityKMeans)
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        assign: Any = self.assign
+        if not isinstance(assign, Assignment):
+            msg = f"assign must be an Assignment, got {self.assign!r}"
+            raise ValueError(msg)
+        check_positive("offset", self.offset, zero=True)
+
     def __call__(
         self, affinity: Any, n_clusters: int | None = None, random_state: Any = None
     ) -> Clusters:
@@ -176,17 +182,19 @@ class Cut:
         return Clusters(labels, k, confidence, mu, embedding.vectors[:, :k])
 
 
-CUTS = {"auto": Cut(), "published": Cut(Discretise(), offset=0.5)}
+CUTS = {"auto": Cut(), "published": Cut(Discretise())}
 
 
 def resolve_cut(cut: Any) -> Cut:
     """Turn a name or an object into a Cut; the only place that reads these names.
 
-    "auto" is `Cut()`; "published" is what the papers of the family use, the Ncut toolbox with its
-    discretisation and its offset.
+    "auto" is `Cut()`; "published" is the discretisation of the Ncut toolbox, without the offset of
+    0.5 that the toolbox adds: that has the unit of the affinity, and the affinity of the paper,
+    whose degrees are far below one, would vanish beside it (ORL with 100 outliers: accuracy .14
+    with the offset, .52 without, .59 in the paper).
 
     >>> resolve_cut("published")
-    Cut(assign=Discretise(max_iter=20), offset=0.5)
+    Cut(assign=Discretise(max_iter=20), offset=0.0)
     """
     if isinstance(cut, Cut):
         return cut
