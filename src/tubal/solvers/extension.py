@@ -12,20 +12,19 @@ for new samples is that of the fit, continued. The dual problem has one simple c
     max_u  <y, u> - <u, K u> / 2    subject to    g°(u) <= lam, u = 0 off the mask,
 
 with `K = D W D^H`, and `D z = K u`, `E = y - K u`. Whole-sample noise on complete data leaves one
-unknown number for each sample; otherwise it is solved by accelerated projected ascent (A. Beck,
-M. Teboulle, "A fast iterative shrinkage-thresholding algorithm", SIAM Journal on Imaging Sciences
-2 (2009), with the restart of B. O'Donoghue, E. Candes, Foundations of Computational Mathematics 15
-(2015)). An exact fit is the solution of least norm of a linear system, or of the least squares
-problem when a sample can not be fitted: conjugate gradients on `K = H H^H`, `y = H v`.
+unknown number for each sample; otherwise it is solved by the alternating direction method of
+multipliers, and for an exact fit by conjugate gradients.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from tubal._threads import effective_jobs, spans, threaded
 from tubal.input import Samples, samples_first, to_numpy, tubes_first
@@ -35,6 +34,8 @@ from tubal.solvers.solution import Solution
 from tubal.transforms import Transform
 
 BLOCK = 128  # samples at a time
+RELAX = 1.6
+ROUGH = 0.01  # a gap that the user should know of
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class Extension:
         self,
         samples: Samples,
         *,
-        tol: float = 1e-4,
+        tol: float = 1e-5,
         max_iter: int = 1000,
         n_jobs: int | None = None,
     ) -> Extended:
@@ -137,7 +138,7 @@ class Extension:
         elif self.noise.name == "exact":
             u = _Dual(self, y, seen).least_squares(tol, max_iter)
         else:
-            u = self._project(_Dual(self, y, seen).accelerated(tol, max_iter))
+            u = _Dual(self, y, seen).alternating(tol, max_iter)
         L = self._explained(u).astype(y.dtype, copy=False)
         E = y - L if seen is None else np.where(seen, y - L, 0)
         core = None if self.lift is None else self.lift @ u
@@ -179,38 +180,35 @@ class _Dual:
     def mask(self, A: np.ndarray) -> np.ndarray:
         return A if self.seen is None else np.where(self.seen, A, 0)
 
-    def kernel(self, u: np.ndarray) -> np.ndarray:
-        """Return the observed part of `K u`."""
-        return self.mask(self.extension._explained(self.extension._project(u)))
+    def alternating(self, tol: float, max_iter: int) -> np.ndarray:
+        """Return `basis^H u` after over-relaxed ADMM for `v + e = y`, v explained and e noise.
 
-    def accelerated(self, tol: float, max_iter: int) -> np.ndarray:
-        """Return u after projected ascent with momentum, restarted when it points downhill.
+        With p the multiplier, which every step leaves inside the ball of the noise, and a penalty
+        b for each sample:
 
-        Every sample stops by its own gap, so that it gets the same answer in every company.
+            v = b K (1 + b K)^-1 (y - e + p/b);  g = y - v + p/b;  p = P(b g);  e = g - p/b
+
+        Where nothing is observed, v takes the place of `y - e + p/b`. Every sample has its own
+        penalty, balanced at every check, and stops by its own gap, so that it gets the same answer
+        in every company.
         """
-        noise, lam = self.extension.noise, self.extension.lam
-        answer = np.zeros_like(self.y)
-        largest = float(self.extension.size.max(initial=0))
-        if largest == 0:  # nothing is ever explained, whatever u is
-            return answer
-        u = v = Ku = Kv = np.zeros_like(self.y)
-        momentum, columns, part = np.ones(self.y.shape[-1]), np.arange(self.y.shape[-1]), self
+        extension, part = self.extension, self
+        columns = np.arange(self.y.shape[-1])
+        answer = np.zeros((*extension.size.shape, len(columns)), extension.basis.dtype)
+        size = extension.size[..., None]
+        state = _Iterate.start(part)
         for n in range(1, max_iter + 1):
-            new = part.mask(noise.project(v + (part.y - Kv) / largest, lam))
-            K_new = part.kernel(new)
-            uphill = _columns((new - v) * (new - u)) >= 0
-            following = np.where(uphill, (1 + np.sqrt(1 + 4 * momentum**2)) / 2, 1.0)
-            weight = np.where(uphill, (momentum - 1) / following, 0.0)
-            v, Kv = new + weight * (new - u), K_new + weight * (K_new - Ku)
-            u, Ku, momentum = new, K_new, following
-            if n % 20 and n < max_iter:
+            state = state.step(part, size)
+            if n % 10 and n < max_iter:
                 continue
-            late = part.gaps(u, Ku) > tol
-            answer[..., columns] = u
+            gaps = part.gaps(state)
+            late = gaps > tol
+            answer[..., columns] = state.u
             if not late.any():
                 break
-            u, v, Ku, Kv = (A[..., late] for A in (u, v, Ku, Kv))
-            momentum, columns, part = momentum[late], columns[late], part.only(late)
+            if n == max_iter and gaps.max() > max(tol, ROUGH):
+                _warn(int(np.sum(gaps > max(tol, ROUGH))), float(gaps.max()), max_iter)
+            state, part, columns = state.balanced(n).only(late), part.only(late), columns[late]
         return answer
 
     def only(self, chosen: np.ndarray) -> _Dual:
@@ -218,14 +216,18 @@ class _Dual:
         seen = None if self.seen is None else self.seen[..., chosen]
         return _Dual(self.extension, self.y[..., chosen], seen)
 
-    def gaps(self, u: np.ndarray, Ku: np.ndarray) -> np.ndarray:
-        """Return the relative duality gap of each sample."""
-        rest = self.y - Ku
-        l1 = self.extension.noise.name == "l1"
-        size = _columns(np.abs(rest)) if l1 else np.sqrt(_columns(rest**2))
-        quadratic = _columns(u * Ku) / 2
-        primal = quadratic + self.extension.lam * size
-        return (primal - _columns(u * self.y) + quadratic) / np.maximum(primal, 1e-300)
+    def gaps(self, state: _Iterate) -> np.ndarray:
+        """Return the relative duality gap of each sample, of v and p."""
+        extension = self.extension
+        omega = (extension.transform.weights / extension.transform.scale)[:, None, None]
+        size = extension.size[..., None]
+        rest = self.mask(self.y - state.v)
+        l1 = extension.noise.name == "l1"
+        noise = _columns(np.abs(rest)) if l1 else np.sqrt(_columns(rest**2))
+        primal = _columns(omega * size * np.abs(state.u) ** 2) / 2 + extension.lam * noise
+        along = extension._project(state.p)
+        dual = _columns(state.p * self.y) - _columns(omega * size * np.abs(along) ** 2) / 2
+        return (primal - dual) / np.maximum(primal, 1e-300)
 
     def least_squares(self, tol: float, max_iter: int) -> np.ndarray:
         """Return `basis^H u` with `K u = y` on the mask, or as close to it as possible.
@@ -258,6 +260,79 @@ class _Dual:
             weight = np.where(active, new / np.where(active, energy, 1), 0)
             direction, energy = slope + weight * direction, np.where(active, new, energy)
         return np.where(root > 0, v / np.where(root > 0, root, 1), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Iterate:
+    """Where the iteration of some samples stands: the letters of `_Dual.alternating`.
+
+    `u` are the coordinates of v, `K u = v`; `residuals` the primal and the dual one.
+    """
+
+    v: np.ndarray
+    e: np.ndarray
+    p: np.ndarray
+    u: np.ndarray
+    b: np.ndarray
+    residuals: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def start(cls, problem: _Dual) -> _Iterate:
+        """Begin at zero, with the penalty at which a third of a sample is noise."""
+        y = problem.y
+        count = _columns(np.ones_like(y) if problem.seen is None else problem.seen)
+        norm = np.sqrt(_columns(y**2))
+        l1 = problem.extension.noise.name == "l1"
+        typical = norm / np.sqrt(np.maximum(count, 1)) if l1 else norm
+        b = 3 * problem.extension.lam / np.where(typical > 0, typical, 1)
+        zero = np.zeros_like(y)
+        none = np.zeros(y.shape[-1])
+        return cls(zero, zero, zero, zero, b, (none, none))
+
+    def step(self, problem: _Dual, size: np.ndarray) -> _Iterate:
+        """Return the next iterate."""
+        y, b, extension = problem.y, self.b, problem.extension
+        target = y - self.e + self.p / b
+        if problem.seen is not None:
+            target = np.where(problem.seen, target, self.v)
+        u = b / (1 + b * size) * extension._project(target)
+        v = extension._explained(u)
+        relaxed = RELAX * v + (1 - RELAX) * problem.mask(y - self.e)
+        g = problem.mask(y - relaxed + self.p / b)
+        p = extension.noise.project(b * g, extension.lam)
+        e = g - p / b
+        primal = np.sqrt(_columns(problem.mask(v + e - y) ** 2))
+        moved = e - self.e
+        if problem.seen is not None:  # where nothing is observed, v stands on its former self
+            moved = np.where(problem.seen, moved, v - self.v)
+        dual = b * np.sqrt(_columns(moved**2))
+        return _Iterate(v, e, p, u, b, (primal, dual))
+
+    def balanced(self, n: int) -> _Iterate:
+        """Change penalties that are badly out of balance, less and less often."""
+        if n % (20 if n <= 300 else 100):
+            return self
+        primal, dual = self.residuals
+        scale = np.maximum(np.sqrt(_columns(self.p**2)), 1e-300)
+        size = np.maximum(np.sqrt(_columns(self.v**2)) + np.sqrt(_columns(self.e**2)), 1e-300)
+        ratio = (primal / size + 1e-12) / (dual / scale + 1e-12)  # equal when both have vanished
+        factor = np.clip(np.sqrt(ratio), 0.25, 4)
+        factor = np.where((ratio > 3) | (ratio < 1 / 3), factor, 1)
+        return replace(self, b=self.b * factor)
+
+    def only(self, chosen: np.ndarray) -> _Iterate:
+        """Return the iterate of some of the samples."""
+        v, e, p, u = (A[..., chosen] for A in (self.v, self.e, self.p, self.u))
+        primal, dual = (r[chosen] for r in self.residuals)
+        return _Iterate(v, e, p, u, self.b[chosen], (primal, dual))
+
+
+def _warn(count: int, gap: float, max_iter: int) -> None:
+    msg = (
+        f"{count} new samples are not explained to the end after {max_iter} iterations: the "
+        f"duality gap is {gap:.1e}. Their scores and labels are rough"
+    )
+    warnings.warn(msg, ConvergenceWarning, stacklevel=2)
 
 
 def _columns(A: np.ndarray) -> np.ndarray:
