@@ -45,6 +45,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 # Settings that run other code than the defaults.
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         TensorOutlierDetector(contamination=0.1),
