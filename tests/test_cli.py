@@ -10,10 +10,12 @@ from tubal import cli
 
 
 def fail_with(error):
-    def run():
+    """Return commands of which one raises."""
+
+    def run(args):
         raise error
 
-    return run
+    return {"demo": (run, lambda parser: None)}
 
 
 def test_demo_finds_the_scraps_with_a_certificate(capsys):
@@ -80,26 +82,26 @@ def test_bad_arguments_give_one_line_and_exit_code_2(capsys, argv, words):
 
 @pytest.mark.parametrize("error", [ValueError("X is empty"), FileNotFoundError("no such file")])
 def test_bad_input_gives_one_line_and_exit_code_2(capsys, monkeypatch, error):
-    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(error)})
+    monkeypatch.setattr(cli, "COMMANDS", fail_with(error))
     assert cli.main(["demo"]) == 2
     assert capsys.readouterr().err == f"tubal: error: {error}\n"
 
 
 @pytest.mark.parametrize("argv", [["--debug", "demo"], ["demo", "--debug"]])
 def test_debug_shows_the_traceback(monkeypatch, argv):
-    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(ValueError("X is empty"))})
+    monkeypatch.setattr(cli, "COMMANDS", fail_with(ValueError("X is empty")))
     with pytest.raises(ValueError, match="X is empty"):
         cli.main(argv)
 
 
 def test_a_bug_is_not_taken_for_bad_input(monkeypatch):
-    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(TypeError("a bug"))})
+    monkeypatch.setattr(cli, "COMMANDS", fail_with(TypeError("a bug")))
     with pytest.raises(TypeError, match="a bug"):
         cli.main(["demo"])
 
 
 def test_interrupt_gives_exit_code_130(capsys, monkeypatch):
-    monkeypatch.setattr(cli, "COMMANDS", {"demo": fail_with(KeyboardInterrupt())})
+    monkeypatch.setattr(cli, "COMMANDS", fail_with(KeyboardInterrupt()))
     assert cli.main(["demo"]) == 130
     assert capsys.readouterr().err == "tubal: interrupted\n"
 
@@ -119,3 +121,57 @@ def test_version(capsys):
         cli.main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"tubal {tubal.__version__}\n"
+
+
+def test_datasets_list_tells_where_they_are(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TUBAL_DATA", str(tmp_path))
+    monkeypatch.setenv("TUBAL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "orl.npz").touch()
+    assert cli.main(["datasets", "list"]) == 0
+    places = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert {"orl", "coil20", "umist", "frdue", "usps", "mirflickr"} <= set(places)
+    assert places.pop("orl") == str(tmp_path / "orl.npz")
+    assert set(places.values()) == {"-"}
+
+
+def test_datasets_info(capsys):
+    assert cli.main(["datasets", "info", "orl"]) == 0
+    assert "400" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["datasets"], "command"),
+        (["datasets", "info"], "NAME"),
+        (["datasets", "info", "bogus"], "bogus"),
+        (["datasets", "fetch", "bogus"], "bogus"),
+        (["datasets", "fetch", "orl", "--source", "bogus"], "bogus"),
+    ],
+)
+def test_data_sets_that_nobody_knows(capsys, monkeypatch, tmp_path, argv, words):
+    monkeypatch.setenv("TUBAL_DATA", str(tmp_path))
+    monkeypatch.setenv("TUBAL_CACHE", str(tmp_path))
+    assert cli.main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tubal: error: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_datasets_fetch_says_where_the_result_is(capsys, monkeypatch, tmp_path):
+    calls = []
+
+    def fetch(name, **options):
+        calls.append((name, options["folder"], options["source"]))
+        return tmp_path / f"{name}.npz"
+
+    monkeypatch.setattr(tubal.datasets, "fetch", fetch)
+    argv = ["datasets", "fetch", "orl", "usps", "--folder", str(tmp_path), "--source", "here"]
+    assert cli.main(argv) == 0
+    assert calls == [("orl", tmp_path, "here"), ("usps", tmp_path, "here")]
+    out = capsys.readouterr().out
+    assert str(tmp_path / "orl.npz") in out
+    assert str(tmp_path / "usps.npz") in out

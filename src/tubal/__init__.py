@@ -3,7 +3,7 @@
 The modules are the rooms of one flow, and imports go one way along it::
 
     input -> transforms -> algebra -> noise -> reduction -> problem -> solvers / sparse
-          -> representation -> outliers -> graph -> spectral -> estimators -> report / cli
+          -> representation -> outliers -> graph -> spectral -> estimators -> bench -> report / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
 

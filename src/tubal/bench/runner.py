@@ -1,0 +1,267 @@
+"""Runs experiments into rows, one JSON line each, and goes on where it was stopped.
+
+A row is written whole, in one piece, when its task has ended; a line that a kill cut short is
+removed before the run goes on. Rows are known by experiment, data set, setting, method and draw, so
+none is measured twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
+from threading import Thread
+from time import perf_counter
+from typing import Any
+
+from tubal import __version__
+from tubal.bench.experiments import EXPERIMENTS, Setting
+from tubal.input import check_count
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Task:
+    """What one row measures."""
+
+    experiment: str
+    dataset: str
+    setting: str
+    draw: int
+    method: str
+
+    @classmethod
+    def of(cls, row: Row) -> Task:
+        """Return the task of a row."""
+        return cls(*(row[key] for key in ("experiment", "dataset", "setting", "draw", "method")))
+
+
+def tasks(experiment: str, draws: int, methods: Sequence[str] | None = None) -> list[Task]:
+    """Return the tasks of an experiment, draw by draw.
+
+    Parameters
+    ----------
+    experiment : str
+    draws : int
+    methods : sequence of str or None
+        Some of its methods; a name stands for itself, not for its certified row.
+    """
+    found = _find(experiment)
+    known = found.all_methods()
+    chosen = known if methods is None else tuple(dict.fromkeys(methods))
+    wrong = [name for name in chosen if name not in known]
+    if wrong:
+        msg = f"methods of {experiment} are {', '.join(known)}; got {', '.join(wrong)}"
+        raise ValueError(msg)
+    return [
+        Task(experiment, setting.dataset, setting.name, draw, method)
+        for draw in range(check_count("draws", draws))
+        for setting in found.settings
+        for method in chosen
+    ]
+
+
+def run(
+    names: Iterable[str],
+    out: Path,
+    *,
+    draws: int = 1,
+    methods: Sequence[str] | None = None,
+    jobs: int = 1,
+    on_row: Callable[[Row, int, int], None] | None = None,
+) -> int:
+    """Run experiments into `out/NAME.jsonl`, leaving out rows that are there already.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Experiments.
+    out : Path
+        Folder, made when it does not exist.
+    draws : int
+        Draws of each setting, with seeds 0, 1, ...
+    methods : sequence of str or None
+    jobs : int
+        Processes. With one, a task may use all cores; with more, each uses one thread.
+    on_row : callable or None
+        Called with each new row, how many are done and how many there are in all.
+
+    Returns
+    -------
+    int
+        How many rows were added.
+    """
+    names = list(dict.fromkeys(names))
+    wanted = [task for name in names for task in tasks(name, draws, methods)]
+    jobs = check_count("jobs", jobs)
+    out.mkdir(parents=True, exist_ok=True)
+    done = {Task.of(row) for name in names for row in _whole_rows(out / f"{name}.jsonl")}
+    open_tasks = [task for task in wanted if task not in done]
+    finished = len(wanted) - len(open_tasks)
+    for added, row in enumerate(_rows(open_tasks, jobs), 1):
+        append(out / f"{row['experiment']}.jsonl", row)
+        if on_row is not None:
+            on_row(row, finished + added, len(wanted))
+    return len(open_tasks)
+
+
+def append(path: Path, row: Row) -> None:
+    """Add one row, and see to it that it reaches the disk."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row, sort_keys=True, allow_nan=True) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def measure(task: Task, n_jobs: int | None = None) -> Row:
+    """Do one task. An error becomes part of the row, so that the run goes on."""
+    experiment = _find(task.experiment)
+    setting = _setting(task)
+    drawn = setting.draw(task.draw)
+    _reset_peak()
+    before, start = _peak(), perf_counter()
+    row: Row = {**vars(task), "seed": task.draw, "error": None}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fitted, found = experiment.measure(task.method, setting, drawn, task.draw, n_jobs)
+        except (ValueError, ArithmeticError, MemoryError) as error:
+            fitted, found, row["error"] = None, {}, f"{type(error).__name__}: {error}"
+    row |= {
+        "metrics": found,
+        "seconds": perf_counter() - start,
+        "peak_memory": max(0, _peak() - before),
+        "warnings": sorted({str(item.message) for item in caught}),
+        "versions": _versions(),
+        **_solver_figures(fitted),
+    }
+    return row
+
+
+def _rows(open_tasks: list[Task], jobs: int) -> Iterator[Row]:
+    """Yield rows as they end."""
+    if jobs == 1:
+        yield from (measure(task) for task in open_tasks)
+        return
+    # A new interpreter each: forking a process with BLAS threads in it is not safe.
+    context = get_context("spawn")
+    hears, speaks = context.Pipe(duplex=False)
+    with (
+        hears,
+        speaks,
+        ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_end_with_the_run, initargs=(hears,)
+        ) as pool,
+    ):
+        try:
+            waiting = {pool.submit(measure, task, 1) for task in open_tasks}
+            while waiting:
+                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
+        except BrokenProcessPool as error:
+            msg = (
+                "a process of the run was ended from outside, perhaps for want of memory; "
+                "finished rows are kept, and fewer jobs need less"
+            )
+            raise ChildProcessError(msg) from error
+        except BaseException:  # Ctrl-C, an error, or nobody wants the rest
+            speaks.close()
+            raise
+
+
+def _end_with_the_run(hears: Connection) -> None:
+    """Let this process end when the run does, however that ended: by Ctrl-C or by a kill too.
+
+    The other end of the pipe closes with the run. By itself a process of a pool would work off its
+    queue first, and stay forever when the run was killed.
+    """
+    signal(SIGINT, SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the run answers it
+
+    def end() -> None:
+        hears.poll(None)
+        os._exit(1)
+
+    Thread(target=end, daemon=True).start()
+
+
+def _whole_rows(path: Path) -> list[Row]:
+    """Read the rows of a file; remove what a kill left of the last one."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+        whole = path.with_suffix(".tmp")
+        whole.write_text("".join(lines), encoding="utf-8")
+        whole.replace(path)
+    return [json.loads(line) for line in lines]
+
+
+def _find(name: str) -> Any:
+    if name not in EXPERIMENTS:
+        msg = f"experiment must be one of {', '.join(EXPERIMENTS)}; got {name!r}"
+        raise ValueError(msg)
+    return EXPERIMENTS[name]
+
+
+def _setting(task: Task) -> Setting:
+    (found,) = (
+        setting
+        for setting in _find(task.experiment).settings
+        if (setting.dataset, setting.name) == (task.dataset, task.setting)
+    )
+    return found
+
+
+def _solver_figures(fitted: Any) -> dict[str, float | int | None]:
+    solution = getattr(fitted, "solution_", None)
+    certificate = getattr(solution, "certificate", None)
+    return {
+        "objective": None if certificate is None else certificate.primal,
+        "gap": getattr(solution, "gap", None) if certificate is None else certificate.gap,
+        "iterations": getattr(solution, "n_iter", None),
+    }
+
+
+def _versions() -> dict[str, str]:
+    names = ("numpy", "scipy", "scikit-learn")
+    return {"tubal": __version__, "python": platform.python_version()} | {
+        name: version(name) for name in names
+    }
+
+
+def _reset_peak() -> None:
+    """Let the peak of memory start again from what is used now, where the system can do that."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        pass  # then the peak is that of the whole process so far
+
+
+def _peak() -> int:
+    """Return the largest resident size so far, in bytes."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(line.split()[1])
+    except (OSError, StopIteration):
+        try:
+            import resource
+        except ImportError:  # Windows
+            return 0
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return size if sys.platform == "darwin" else 1024 * size
