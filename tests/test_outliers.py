@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.neighbors import LocalOutlierFactor
@@ -457,6 +457,7 @@ def test_two_means_by_trying_every_split(values):
     assert threshold == pytest.approx((lower.max() + upper.min()) / 2)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=40, unique=True))
 def test_two_means_and_scikit_learn(values):
     x = np.array(values)
