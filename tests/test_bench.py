@@ -812,3 +812,17 @@ def test_durations():
         "1 h 0 min",
         "2 h 2 min",
     ]
+
+
+def test_draws_that_failed_are_counted_and_left_out():
+    row = {"experiment": "orl-coil20", "dataset": "orl", "setting": "outliers=100", "method": "LRR"}
+    rows = [
+        {**row, "draw": 0, "metrics": {"ACC": 0.5}, "seconds": 2.0, "error": None},
+        {**row, "draw": 1, "metrics": {}, "seconds": 100.0, "error": "MemoryError: too large"},
+    ]
+    cells = {cell.metric: cell for cell in summarise(rows)}
+    assert (cells["ACC"].mean, cells["ACC"].draws) == (0.5, 1)
+    assert cells["seconds"].mean == 2
+    assert cells["failed"].mean == 0.5
+    assert "| failed |" in to_markdown(cells.values())
+    assert "failed" not in to_markdown(summarise(rows[:1]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from tubal import datasets, metrics
 from tubal.algebra import tubal_rank
-from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find
+from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
 from tubal.input import to_paper
 from tubal.problem import Lambda
 from tubal.transforms import RandomOrthogonal, resolve
@@ -303,30 +303,11 @@ def _images(name: str, **options: Any) -> Callable[[int], Drawn]:
     return partial(draw_images, name=name, **options)
 
 
-MATRIX = ("R-PCA", "OR-PCA", "LRR")
-SPARSE = ("SSC", "SSC-OMP")
-TENSOR = (
-    "TRPCA-DFT",
-    "TRPCA-DCT",
-    "OR-TPCA",
-    "TLRR-DFT",
-    "TLRR-DCT",
-    "OR-TLRR-DFT",
-    "OR-TLRR-DCT",
-)
-MISSING = (
-    "TNN+TRPCA-DFT",
-    "TNN+TRPCA-DCT",
-    "TNN+OR-TPCA-DFT",
-    "TNN+TLRR-DFT",
-    "TNN+TLRR-DCT",
-    "TNN+OR-TLRR-DFT",
-    "TNN+OR-TLRR-DCT",
-    "TLRR-EWZF-DFT",
-    "TLRR-EWZF-DCT",
-    "OR-TLRR-EWZF-DFT",
-    "OR-TLRR-EWZF-DCT",
-)
+# The columns of the tables, as `methods()` lists them; random transforms are for synthetic data.
+PICTURES = tuple(name for name in methods() if not name.endswith("ROM"))
+MISSING = tuple(name for name in PICTURES if "TNN+" in name or "EWZF" in name)
+COMPLETE = tuple(name for name in PICTURES if name not in MISSING)
+CONVEX = tuple(name for name in COMPLETE if not name.startswith("SSC"))
 KEEP = {"outliers": None}  # without outliers in the data, nothing is removed
 
 ORL_COIL20 = Experiment(
@@ -335,7 +316,7 @@ ORL_COIL20 = Experiment(
         Setting(name, f"outliers={count}", _images(name, outliers=count))
         for name, count in (("orl", 100), ("coil20", 100), ("coil20", 200))
     ),
-    (*MATRIX, *TENSOR),
+    CONVEX,
     cluster,
     20,
 )
@@ -357,7 +338,7 @@ def _with_missing(name: str, counts: tuple[int, ...]) -> Experiment:
 UMIST_FRDUE = Experiment(
     "umist-frdue",
     tuple(Setting(name, "complete", _images(name), KEEP) for name in ("umist", "frdue")),
-    (*MATRIX, *SPARSE, *TENSOR),
+    COMPLETE,
     cluster,
     1,
 )
@@ -378,7 +359,7 @@ UMIST_NOISY = Experiment(
         Setting("umist", f"noise={level}", _images("umist", noisy=0.2, variance=level), KEEP)
         for level in (0.1, 0.2, 0.3, 0.4)
     ),
-    (*MATRIX, *SPARSE, *TENSOR),
+    COMPLETE,
     cluster,
     10,
 )
@@ -393,7 +374,7 @@ USPS_NOISY = Experiment(
         )
         for rate in (0.3, 0.5, 0.7)
     ),
-    (*MATRIX, *SPARSE, *TENSOR),
+    COMPLETE,
     cluster,
     1,
 )

@@ -72,11 +72,16 @@ def _row(line: str, place: str) -> dict[str, Any]:
 
 
 def summarise(rows: Iterable[dict[str, Any]]) -> list[Cell]:
-    """Return mean and spread over draws, in the order of the experiments."""
+    """Return mean and spread over draws, in the order of the experiments.
+
+    Draws that ended with an error count in the metric "failed" only, whose mean is their share.
+    """
     groups: dict[tuple[str, str, str, str, str], list[float]] = {}
     for row in rows:
         key = (row["experiment"], row["dataset"], row["setting"], row["method"])
-        figures = {name: row[name] for name in FIGURES if row.get(name) is not None}
+        failed = row.get("error") is not None
+        figures = {name: row[name] for name in FIGURES if row.get(name) is not None and not failed}
+        figures["failed"] = float(failed)
         for metric, value in {**row["metrics"], **figures}.items():
             groups.setdefault((*key, metric), []).append(float(value))
     known = published()
@@ -123,6 +128,8 @@ def _one_table(
 ) -> str:
     present = [metric for row in methods.values() for metric in row]
     chosen = metrics if metrics is not None else _default_metrics(key[0], present)
+    if any(row["failed"].mean > 0 for row in methods.values() if "failed" in row):
+        chosen = [*chosen, "failed"]
     draws = {cell.draws for row in methods.values() for cell in row.values()}
     count = f"{min(draws)}" if len(draws) == 1 else f"{min(draws)} to {max(draws)}"
     lines = [

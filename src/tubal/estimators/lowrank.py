@@ -164,67 +164,9 @@ class LowRankClusterer(LowRankModel, SubspaceClusterer):
         Outlying samples, or outlying entries.
     vectorize : bool
         Whether samples become vectors first: the matrix methods (R-PCA, OR-PCA, LRR).
-    transform : str, matrix or Transform
-        Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The
-        name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
-    lam : "auto", float or Lambda
-        Weight of the noise.
-    solver : {"certified", "published"}, Certified or Published
-    normalize : bool
-        Whether samples are brought to unit norm first. Recovered samples have their own norm again.
-    completion : None, "tnn" or a transformer
-        Fills missing entries in a step of its own; None leaves them to the program, which needs no
-        such step.
-    outliers : {"auto", "published"}, None or Detector
-        How outliers are scored and found; None keeps every sample. See `tubal.outliers`.
-    contamination : "auto" or float in [0, 0.5]
-        Share of samples to flag; "auto" leaves it to the detector.
-    graph : {"auto", "published", "scaled"} or Graph
-        How samples are tied to each other; see `tubal.graph`.
-    partition : {"auto", "published"} or Cut
-        How the graph is cut; see `tubal.spectral`.
-    random_state : int, RandomState or None
-    n_jobs : int or None
-        Threads; None or -1: as many as BLAS may have.
-    tol : float or None
-        Of the solver: relative duality gap (certified), largest residual (published); None takes
-        the default of the solver.
-    max_iter : int or None
-        Limit of the solver; None takes its default.
-    callback : callable or None
-        Called with a `Check` now and then while solving; returning True stops the solver.
-
-    Attributes
-    ----------
-    labels_ : int array of shape (n_samples,)
-        Clusters 0, 1, ...; -1 marks outliers.
-    outliers_ : bool array of shape (n_samples,)
-    outlier_scores_ : array of shape (n_samples,)
-        High for outliers.
-    threshold_, offset_ : float
-        Samples with an outlier score above `threshold_` are outliers; `offset_` is its negative.
-    X_clean_ : array in the shape of X
-        The part of the data that the model explains, also where entries were missing.
-    n_clusters_ : int
-    n_clusters_confidence_ : float
-        1 for a given number; else between 0 and 1, see `tubal.spectral.estimate_n_clusters`.
-    affinity_ : sparse array of shape (n_samples, n_samples)
-        The graph; rows of outliers are empty.
-    embedding_ : array of shape (n_samples, n_clusters_)
-        Eigenvectors of the graph; NaN for outliers.
-    eigenvalues_ : array
-        Smallest eigenvalues of the normalised Laplacian.
-    solution_ : Solution
-        Of the convex program, in the scale of the normalised samples.
-    certificate_ : Certificate
-        Bounds on the optimal value.
-    lam_ : float
-    n_iter_ : int
-        Iterations of the solver.
-    n_features_in_ : int
-        Size of the second axis of X.
-    sample_shape_ : tuple of int
-        Shape of one sample.
+    transform, lam, solver, normalize, completion, outliers, contamination, graph, partition, \
+    random_state, n_jobs, tol, max_iter, callback
+        As in `ORTLRR`, which also tells the attributes.
     """
 
     def __init__(
