@@ -75,7 +75,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         if isinstance(n_clusters, str) and n_clusters == "auto":
             count = None
         else:
-            count = self._asked if n_clusters is None else n_clusters
+            count = self._n_clusters_given if n_clusters is None else n_clusters
         self._label(_check_n_clusters(count, len(self.outlier_scores_)), value)
         return self
 
@@ -148,7 +148,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         affinity = graph.build(self._fitted, kept, self._frozen.n_jobs)
         result = spectral.resolve_cut(cut)(affinity[kept][:, kept], n_clusters, self._seed)
         self.threshold_, self.outliers_, self.affinity_ = threshold, outliers, affinity
-        self._asked = n_clusters
+        self._n_clusters_given = n_clusters
         self.n_clusters_ = result.n_clusters
         self.n_clusters_confidence_ = result.confidence
         self.eigenvalues_ = result.eigenvalues
