@@ -77,8 +77,8 @@ class Block(ABC):
         return gram(self.A)
 
     @abstractmethod
-    def advance(self, F: Array) -> None:
-        """Do one iteration with the thresholding operators `F`."""
+    def advance(self, F: Array, product: Array | None = None) -> None:
+        """Do one iteration with the thresholding operators `F`; `product` is `F A`, if known."""
 
     @abstractmethod
     def measure(self, F: Array) -> np.ndarray:

@@ -29,9 +29,9 @@ class Decompose(Block):
         self.field, self.penalties = field, penalties
         self.load((u,))
 
-    def advance(self, F: Array) -> None:
+    def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
-        move = self.field.push(F @ self.A) - self.B
+        move = self.field.push(F @ self.A if product is None else product) - self.B
         move *= self.penalties.relax
         self.u += move
         self._noise_step()

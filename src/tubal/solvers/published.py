@@ -140,7 +140,7 @@ class Follower:
         elif near:
             residuals = self._sizes(*self._represent(F, Z), tol)
         else:
-            self.block.advance(F)
+            self.block.advance(F, Z)
             self.Z = Z
             residuals = np.array([self._mean_size(Z - self.block.J, True)])
         return Step(self.block.set_penalties(following), residuals)
@@ -155,7 +155,7 @@ class Follower:
             H = field.filled(field.X - block.G / beta)  # off the mask: D J - Y / beta
             fits.append(H if self._filled is None else H - self._filled)
             self._filled = H
-        block.advance(F)
+        block.advance(F, Z)
         new_J, new_Y = block.state()
         coefficients = [Z - self.Z, new_J - J, Z - new_J]
         fits.append((new_Y - Y) / block.penalties.b2)
@@ -164,7 +164,7 @@ class Follower:
 
     def _decompose(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
         block: Any = self.block
-        block.advance(F)
+        block.advance(F, Z)
         E, field = block.noise(), block.field
         fits = [E - self.E, field.push(Z) - block.B, field.push(Z - self.Z)]
         self.Z, self.E = Z, E

@@ -25,7 +25,7 @@ import numpy as np
 from tubal.input import Array, namespace
 from tubal.noise import sample_norms
 from tubal.reduction import reciprocal
-from tubal.solvers.blocks import Block, Penalties, gram
+from tubal.solvers.blocks import Block, Penalties, copy, gram
 from tubal.solvers.fields import Original, Reduced, slice_inner
 from tubal.solvers.kernels import passes
 
@@ -40,10 +40,10 @@ class Represent(Block):
         """The coefficients of the J-step."""
         return self.A - self.y
 
-    def advance(self, F: Array) -> None:
+    def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
         change = self._noise_step()
-        D = F @ self.A
+        D = F @ self.A if product is None else copy(product)
         D -= self.A
         D += change
         D *= self._tau
@@ -174,7 +174,7 @@ class RepresentFast(RepresentReduced):
         super().__init__(field, penalties, J, Y)
         self._noise_pass, self._update_pass = passes(size)
 
-    def advance(self, F: Array) -> None:
+    def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
         x, A, y = (_real_view(array) for array in (self.field.x, self.A, self.y))
         g = np.empty_like(A)
@@ -182,7 +182,7 @@ class RepresentFast(RepresentReduced):
         pairs = A.shape[-1] // self.A.shape[-1]
         norms = np.sqrt(sums.reshape(-1, pairs).sum(axis=1))
         f = np.repeat(self._factor(norms), pairs)
-        D = _real_view(F @ self.A)
+        D = _real_view(F @ self.A if product is None else product.copy())
         self._update_pass(g, f, D, A, y, self._rho, self._tau, self.penalties.relax)
 
 
