@@ -8,14 +8,14 @@ non-negative, without loops where the method has none, and sparse arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from tubal.input import check_count, check_flag
+from tubal.input import check_count, check_flag, check_positive
 from tubal.representation import (
     Neighbours,
     Representation,
@@ -23,6 +23,7 @@ from tubal.representation import (
     neighbours,
     stack_tiles,
 )
+from tubal.scales import FACTORS, ScaleKernel
 
 
 class Graph(ABC):
@@ -84,6 +85,95 @@ class Nearest(Graph):
 
 
 @dataclass(frozen=True)
+class MultiScale(Graph):
+    """As `Nearest`, with similarities at several effective ranks, of the kept samples alone.
+
+    Two differences to `Nearest`: outliers are set aside before the similarities are computed, so
+    that no direction is spent on them; and the similarities are those of the closed-form
+    representation, averaged over effective ranks (see `tubal.scales`), instead of those of the
+    robust solution at one rank. Missing entries are filled by the robust solution first.
+
+    Parameters
+    ----------
+    n_neighbors : int
+    tree : bool
+        Whether to add the maximum spanning tree.
+    factors : tuple of float
+        Effective ranks, as multiples of the one that the spectrum suggests.
+    """
+
+    n_neighbors: int = 5
+    tree: bool = True
+    factors: tuple[float, ...] = FACTORS
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+        check_flag("tree", self.tree)
+        if not self.factors:
+            msg = "factors must hold at least one number"
+            raise ValueError(msg)
+        for factor in self.factors:
+            check_positive("factors", factor)
+
+    def build(
+        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the affinity between the samples of the fit, empty for those not kept."""
+        inner = self._inner(representation, kept)
+        graph = self._nearest.build(inner, np.ones(int(kept.sum()), bool), n_jobs)
+        place = _places(kept)
+        return scipy.sparse.csr_array(place.T @ graph @ place)
+
+    def votes(
+        self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> scipy.sparse.csr_array:
+        """Return the similarities with the nearest kept samples."""
+        if new.fitted is None:
+            msg = "votes are for new samples: a representation with `fitted`"
+            raise ValueError(msg)
+        kernel = self._inner(new.fitted, kept).similarity
+        position = np.where(kept, np.cumsum(kept) - 1, -1)
+        twins = np.where(new.twins >= 0, position[new.twins], -1)
+        ties = kernel.extended(new.complete())
+        rows = replace(new, coefficients=ties, similarity=ties, twins=twins, fitted=None)
+        votes = self._nearest.votes(rows, np.ones(int(kept.sum()), bool), n_jobs)
+        return scipy.sparse.csr_array(votes @ _places(kept))
+
+    def rank(self, representation: Representation, kept: np.ndarray) -> float:
+        """Return the effective rank that the spectrum of the kept samples suggests."""
+        return cast(ScaleKernel, self._inner(representation, kept).similarity).rank
+
+    @property
+    def _nearest(self) -> Nearest:
+        return Nearest(self.n_neighbors, self.tree)
+
+    def _inner(self, fitted: Representation, kept: np.ndarray) -> Representation:
+        """Return the kept samples with their similarities, made once."""
+        key = (self.factors, kept.tobytes())
+        last = fitted.__dict__.get("_scales")
+        if last is None or last[0] != key:
+            if fitted.transform is None:
+                msg = "MultiScale needs a method with a transform; use Nearest"
+                raise ValueError(msg)
+            ties = ScaleKernel.of(fitted.complete()[kept], fitted.transform, self.factors)
+            n = int(kept.sum())
+            inner = Representation(
+                fitted.samples, fitted.L[:0], fitted.E[:0], ties, ties, np.arange(n)
+            )
+            last = fitted.__dict__["_scales"] = (key, inner)
+        found: Representation = last[1]
+        return found
+
+
+def _places(kept: np.ndarray) -> scipy.sparse.csr_array:
+    """Return the table that takes the kept samples to their places among all."""
+    n = int(kept.sum())
+    return scipy.sparse.csr_array(
+        (np.ones(n), (np.arange(n), np.flatnonzero(kept))), shape=(n, len(kept))
+    )
+
+
+@dataclass(frozen=True)
 class Absolute(Graph):
     """`(|Z| + |Z|^T) / 2`, averaged over the tubes: the affinity of the paper.
 
@@ -121,8 +211,10 @@ class Absolute(Graph):
         return stack_tiles(new.coefficients, tile, n_jobs)
 
 
-def resolve(graph: Any) -> Graph:
+def resolve(graph: Any, auto: Graph | None = None) -> Graph:
     """Turn a name or an object into a Graph; the only place that reads these names.
+
+    "auto" is what the method prefers, `Nearest` when it says nothing.
 
     >>> resolve("auto")
     Nearest(n_neighbors=5, tree=True)
@@ -130,7 +222,9 @@ def resolve(graph: Any) -> Graph:
     Absolute(scale_rows=False)
     """
     names: dict[str, Graph] = {
-        "auto": Nearest(),
+        "auto": auto or Nearest(),
+        "nearest": Nearest(),
+        "multiscale": MultiScale(),
         "published": Absolute(),
         "scaled": Absolute(scale_rows=True),
     }

@@ -296,14 +296,19 @@ def _relative(problem: Problem, t: float) -> float:
 
 
 def _auto(problem: Problem, rank: float) -> float:
-    most = _average_rank(problem) / 2
-    if problem.transform.n_slices > 1:
-        return _effective_rank(problem, min(max(rank, _stable_rank(problem)), most))
-    s = to_numpy(problem.reduction.values).astype(float)[0]
-    spread = float(s.sum() ** 2 / np.sum(s**2)) if s.any() else 1.0
-    if rank > most:
+    if problem.transform.n_slices == 1 and rank > _average_rank(problem) / 2:
         return _relative(problem, 0.9)
-    return _effective_rank(problem, min(max(rank, spread), most))
+    return _effective_rank(problem, suggested_rank(problem, rank))
+
+
+def suggested_rank(problem: Problem, least: float = 2.0) -> float:
+    """Return the effective rank that the spectrum suggests, as `Lambda.auto` explains."""
+    if problem.transform.n_slices > 1:
+        rank = _stable_rank(problem)
+    else:
+        s = to_numpy(problem.reduction.values).astype(float)[0]
+        rank = float(s.sum() ** 2 / np.sum(s**2)) if s.any() else 1.0
+    return min(max(least, rank), _average_rank(problem) / 2)
 
 
 def _stable_rank(problem: Problem) -> float:

@@ -214,6 +214,10 @@ class Representation:
         From 0 for strangers to 1 for samples that are alike.
     twins : int array of shape (m,)
         For each row the column that is the same sample, -1 when there is none.
+    transform : Transform or None
+        Of the t-product; None for methods without one.
+    fitted : Representation or None
+        That of the samples of the fit, when the rows are new samples.
     """
 
     samples: Samples
@@ -222,6 +226,15 @@ class Representation:
     coefficients: Ties
     similarity: Ties
     twins: np.ndarray
+    transform: Transform | None = None
+    fitted: Representation | None = None
+
+    def complete(self) -> np.ndarray:
+        """Return the samples, missing entries filled by the part that was explained."""
+        seen = self.samples.observed
+        if seen is None:
+            return self.samples.values
+        return np.where(seen, self.samples.values, self.L.reshape(seen.shape))
 
     def lists(self, n_jobs: int | None = None) -> Neighbours:
         """Return the LISTED most similar samples of the fit for each row, computed once."""

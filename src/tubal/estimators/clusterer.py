@@ -21,6 +21,8 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
     Subclasses have the further parameters `n_clusters`, `graph` and `partition`.
     """
 
+    _auto_graph: graphs.Graph = graphs.Nearest()
+
     @fits
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find clusters and outliers, and recover clean data.
@@ -100,7 +102,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         """
         new, _ = self._code(X)
         kept = ~self.outliers_
-        votes = graphs.resolve(self._frozen.graph).votes(new, kept, self._frozen.n_jobs)
+        votes = self._graph().votes(new, kept, self._frozen.n_jobs)
         members = scipy.sparse.csr_array(
             (np.ones(kept.sum()), (np.flatnonzero(kept), self.labels_[kept])),
             shape=(len(kept), self.n_clusters_),
@@ -126,6 +128,9 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             raise ValueError(msg)
         return n_clusters
 
+    def _graph(self) -> graphs.Graph:
+        return graphs.resolve(self._frozen.graph, self._auto_graph)
+
     def _threshold(self, share: float | None) -> float:
         """Return the threshold for a share of outliers, or the one of the detector."""
         if share is not None:
@@ -144,7 +149,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
                 f"fewer than n_clusters={n_clusters}: lower contamination or raise threshold"
             )
             raise ValueError(msg)
-        graph, cut = graphs.resolve(self._frozen.graph), self._frozen.partition
+        graph, cut = self._graph(), self._frozen.partition
         affinity = graph.build(self._fitted, kept, self._frozen.n_jobs)
         result = spectral.resolve_cut(cut)(affinity[kept][:, kept], n_clusters, self._seed)
         self.threshold_, self.outliers_, self.affinity_ = threshold, outliers, affinity

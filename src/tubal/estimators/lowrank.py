@@ -12,8 +12,9 @@ import numpy as np
 from tubal import noise as noises
 from tubal.estimators.base import joined, on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
-from tubal.estimators.model import TensorModel, with_holes
-from tubal.input import Samples, check_flag, namespace, read, to_numpy
+from tubal.estimators.model import TensorModel, is_auto, with_holes
+from tubal.graph import MultiScale
+from tubal.input import Samples, check_flag, read, to_numpy
 from tubal.problem import Lambda
 from tubal.representation import (
     Representation,
@@ -23,6 +24,7 @@ from tubal.representation import (
     TubeModuli,
     hat,
 )
+from tubal.selection import View, select, views
 from tubal.solvers import Check, Extension, Solution, check_options, solve
 
 
@@ -55,13 +57,13 @@ class LowRankModel(TensorModel):
 
     def _represent(self, samples: Samples, step: Callable[[Check], bool]) -> Representation:
         """Solve the convex program."""
-        frozen, samples = self._frozen, self._arranged(samples)
+        frozen = self._frozen
         noise = noises.resolve(frozen.noise)
         solution = solve(
             with_holes(replace(samples, table=False)),
             dictionary=self._atoms(),
             noise=noise,
-            transform="none" if frozen.vectorize else frozen.transform,
+            transform=self._view.transform,
             lam=_resolve_auto(frozen.lam),
             solver=frozen.solver,
             tol=frozen.tol,
@@ -77,12 +79,11 @@ class LowRankModel(TensorModel):
         samples = on_cpu(samples)
         L, E = to_numpy(solution.L), to_numpy(solution.E)
         coefficients, kernel = self._ties(L)
-        twins = np.arange(samples.n_samples)
-        return Representation(samples, L, E, coefficients, kernel, twins)
+        twins, transform = np.arange(samples.n_samples), solution.Z.transform
+        return Representation(samples, L, E, coefficients, kernel, twins, transform)
 
     def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
         """Explain further samples by the solution."""
-        samples = self._arranged(samples)
         new = self._new.extension.apply(samples, n_jobs=self._frozen.n_jobs)
         kernel, coefficients = self._fitted.similarity, self._fitted.coefficients
         if new.core is None:
@@ -91,7 +92,9 @@ class LowRankModel(TensorModel):
         else:
             core = new.core
             ties = coefficients.extended(new.core)
-        return Representation(samples, new.L, new.E, ties, kernel.extended(core), twins)
+        fitted = self._fitted
+        similar = kernel.extended(core)
+        return Representation(samples, new.L, new.E, ties, similar, twins, fitted.transform, fitted)
 
     def _ties(self, L: np.ndarray) -> tuple[Ties, Ties]:
         """Return moduli of coefficients and similarities of the samples of the fit.
@@ -111,17 +114,32 @@ class LowRankModel(TensorModel):
         dictionary = self._frozen.dictionary
         return isinstance(dictionary, str) and dictionary == "identity"
 
+    def _choose(self, samples: Samples) -> None:
+        """Choose transform and arrangement, unless the user did."""
+        frozen = self._frozen
+        self.__dict__.pop("selection_", None)
+        if frozen.vectorize:
+            self._view = View("none", None)
+        elif not is_auto(frozen.transform):
+            self._view = View(frozen.transform)
+        else:
+            samples = on_cpu(samples)
+            self.selection_ = select(
+                samples,
+                views(samples),
+                n_clusters=getattr(frozen, "n_clusters", None),
+                random_state=self._seed,
+                n_jobs=frozen.n_jobs,
+            )
+            self._view = self.selection_.view
+
     def _arranged(self, samples: Samples) -> Samples:
-        """Turn samples to vectors for the matrix methods."""
-        if not self._frozen.vectorize:
-            return samples
-        xp, n = namespace(samples.values), samples.n_samples
-        observed = samples.observed
-        return Samples(
-            xp.reshape(samples.values, (n, -1, 1)),
-            None if observed is None else xp.reshape(observed, (n, -1, 1)),
-            samples.table,
-        )
+        """Turn samples to how the chosen view sees them."""
+        return self._view.arrange(samples)
+
+    def _rearranged(self, values: np.ndarray) -> np.ndarray:
+        """Return values in the arrangement of the view as samples of the user's shape."""
+        return self._view.restore(values, self.sample_shape_)
 
     def _atoms(self) -> Any:
         """Return the dictionary, a given one in the scale and shape of the samples."""
@@ -225,6 +243,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     transform : str, matrix or Transform
         Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The
         name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
+        "auto" chooses among the DFT and the DCT with either axis of a sample in the place of n1, a
+        transform made from the data, and samples as vectors; see `tubal.selection`.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.
     dictionary : {"data", "identity"} or array-like of shape (p, n1, n3)
@@ -234,8 +254,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         How outliers are scored and found; None keeps every sample. See `tubal.outliers`.
     contamination : "auto" or float in [0, 0.5]
         Share of samples to flag; "auto" leaves it to the detector.
-    graph : {"auto", "published", "scaled"} or Graph
-        How samples are tied to each other; see `tubal.graph`.
+    graph : {"auto", "multiscale", "nearest", "published", "scaled"} or Graph
+        How samples are tied to each other; see `tubal.graph`. "auto" is "multiscale" here.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; None or -1: as many as BLAS may have.
@@ -273,8 +293,10 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         Eigenvectors of the graph; NaN for outliers.
     eigenvalues_ : array
         Smallest eigenvalues of the normalised Laplacian.
+    selection_ : Selection
+        With `transform="auto"`: what was chosen, the alternatives and how sure the choice is.
     solution_ : Solution
-        Of the convex program, in the scale of the normalised samples.
+        Of the convex program, for the normalised samples in the chosen arrangement.
     certificate_ : Certificate
         Bounds on the optimal value.
     lam_ : float
@@ -299,11 +321,13 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     (True, True)
     """
 
+    _auto_graph = MultiScale()
+
     def __init__(
         self,
         n_clusters: int | None = None,
         *,
-        transform: Any = "dft",
+        transform: Any = "auto",
         lam: Any = "auto",
         dictionary: Any = "data",
         solver: Any = "certified",

@@ -43,7 +43,8 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
-            self._fitted = self._represent(scaled, step)
+            self._choose(scaled)
+            self._fitted = self._represent(self._arranged(scaled), step)
         with progress.stage("detect outliers"):
             detector = detectors.resolve(self._frozen.outliers)
             self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
@@ -94,6 +95,17 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Threshold on `score_samples`: samples below it are outliers."""
         return -self.threshold_
 
+    def _choose(self, samples: Samples) -> None:
+        """Choose from the data what the user left open."""
+
+    def _arranged(self, samples: Samples) -> Samples:
+        """Return samples in the arrangement that the model sees."""
+        return samples
+
+    def _rearranged(self, values: np.ndarray) -> np.ndarray:
+        """Return values in the arrangement of the model as samples of the user's shape."""
+        return values.reshape(len(values), *self.sample_shape_)
+
     @abstractmethod
     def _represent(self, samples: Samples, step: Any) -> Representation:
         """Represent the samples of a fit, and keep what `_extend` needs."""
@@ -124,6 +136,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
 
         if _is_tnn(filler):
             transform = getattr(self._frozen, "transform", "dft")
+            transform = "dft" if is_auto(transform) else transform
             filler = TensorCompleter(transform=transform, n_jobs=self._frozen.n_jobs)
         self.completion_ = clone(filler)
         return _filled(samples, self.completion_.fit_transform(with_holes(samples)))
@@ -148,7 +161,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
 
     def _restore(self, L: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Give recovered samples their size and the shape of the user's samples."""
-        L = L.reshape(len(L), *self.sample_shape_)
+        L = self._rearranged(L)
         return L * sizes.reshape(-1, *(1,) * (L.ndim - 1))
 
     def _code(self, X: Any) -> tuple[Representation, np.ndarray]:
@@ -158,6 +171,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         if samples.observed is not None and hasattr(self, "completion_"):
             samples = _filled(samples, self.completion_.transform(with_holes(samples)))
         samples, sizes = self._scale(samples)
+        samples = self._arranged(samples)
         return self._extend(samples, find_twins(samples, self._fitted.samples)), sizes
 
 
@@ -240,6 +254,11 @@ def new_threshold(
         msg = f"threshold must be a number (infinity flags nothing), got {threshold!r}"
         raise ValueError(msg)
     return value
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a choice is left to the data."""
+    return isinstance(value, str) and value == "auto"
 
 
 def _is_tnn(completion: Any) -> bool:

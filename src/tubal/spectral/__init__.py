@@ -10,12 +10,15 @@ An affinity is a symmetric, non-negative, finite n x n array, dense or of `scipy
 References: J. Shi, J. Malik, "Normalized cuts and image segmentation", IEEE TPAMI 22 (2000).
 S. X. Yu, J. Shi, "Multiclass spectral clustering", ICCV (2003). A. Ng, M. Jordan, Y. Weiss, "On
 spectral clustering", NIPS (2001). U. von Luxburg, "A tutorial on spectral clustering", Statistics
-and Computing 17 (2007). M. Newman, "Analysis of weighted networks", Physical Review E 70 (2004).
+and Computing 17 (2007). R. Coifman, S. Lafon, "Diffusion maps", Applied and Computational Harmonic
+Analysis 21 (2006). M. Newman, "Analysis of weighted networks", Physical Review E 70 (2004).
 """
 
 from tubal.spectral.affinity import check_affinity, modularity
 from tubal.spectral.assignment import (
     Assignment,
+    Best,
+    DiffusionWard,
     Discretise,
     KMeansRows,
     ModularityKMeans,
@@ -27,9 +30,11 @@ from tubal.spectral.embedding import Embedding, embed
 
 __all__ = [
     "Assignment",
+    "Best",
     "ClusterCount",
     "Clusters",
     "Cut",
+    "DiffusionWard",
     "Discretise",
     "Embedding",
     "KMeansRows",

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.cluster import KMeans
+from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
-from tubal.input import check_count
+from tubal.input import check_count, check_positive
 from tubal.spectral.affinity import check_affinity, modularity_of
-from tubal.spectral.embedding import Embedding
+from tubal.spectral.embedding import Embedding, unit_rows
 
 
 class Assignment(ABC):
@@ -31,6 +31,31 @@ class Assignment(ABC):
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> np.ndarray:
         """Return a label from 0 to n_clusters - 1 for each vertex; some may be unused."""
+
+    def candidates(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> list[np.ndarray]:
+        """Return all labels that were found on the way, for a choice among them."""
+        return [self.labels(embedding, n_clusters, affinity, random_state)]
+
+    def n_vectors(self, n_clusters: int) -> int:
+        """Return how many eigenvectors it likes to see."""
+        return n_clusters
+
+
+class _MostModular(Assignment):
+    """Of all candidates the one with the largest modularity on the graph.
+
+    A sum of squares knows only the embedding; the modularity asks the graph itself.
+    """
+
+    def labels(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> np.ndarray:
+        """Return the best candidate."""
+        W = check_affinity(affinity)
+        found = self.candidates(embedding, n_clusters, W, random_state)
+        return max(found, key=lambda labels: modularity_of(W, labels))
 
 
 @dataclass(frozen=True)
@@ -124,10 +149,8 @@ class KMeansRows(Assignment):
 
 
 @dataclass(frozen=True)
-class ModularityKMeans(Assignment):
+class ModularityKMeans(_MostModular):
     """As `KMeansRows`, but of all starts the one with the largest modularity on the graph is kept.
-
-    The sum of squares knows only the embedding; the modularity asks the graph itself.
 
     Parameters
     ----------
@@ -141,14 +164,105 @@ class ModularityKMeans(Assignment):
     def __post_init__(self) -> None:
         check_count("n_init", self.n_init)
 
-    def labels(
+    def candidates(
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
-    ) -> np.ndarray:
-        """Return the clusters of the best start."""
-        W, rng = check_affinity(affinity), check_random_state(random_state)
+    ) -> list[np.ndarray]:
+        """Return the clusters of every start."""
+        rng = check_random_state(random_state)
         X = embedding.rows(n_clusters)
-        found = [_kmeans(X, n_clusters, 1, rng) for _ in range(self.n_init)]
-        return max(found, key=lambda labels: modularity_of(W, labels))
+        return [_kmeans(X, n_clusters, 1, rng) for _ in range(self.n_init)]
+
+
+@dataclass(frozen=True)
+class DiffusionWard(_MostModular):
+    """Ward's clustering of where random walks lead, for several lengths of the walk.
+
+    After t steps a walk on the graph forgets directions with small eigenvalues: coordinates are
+    the eigenvectors times their eigenvalues to the power t, in rows of unit norm (diffusion maps,
+    Coifman and Lafon 2006). More eigenvectors than clusters take part, since the eigenvalues
+    themselves tell which of them matter; and Ward's method, unlike k-means, has no random start.
+    Of the lengths the one with the largest modularity is kept.
+
+    Parameters
+    ----------
+    times : tuple of float
+        Lengths of the walk.
+    spread : float
+        Eigenvectors for each cluster.
+    """
+
+    name = "ward"
+    times: tuple[float, ...] = (8, 12, 16)
+    spread: float = 1.5
+
+    def __post_init__(self) -> None:
+        check_positive("spread", self.spread)
+        if not self.times:
+            msg = "times must hold at least one number"
+            raise ValueError(msg)
+        for time in self.times:
+            check_positive("times", time)
+
+    def n_vectors(self, n_clusters: int) -> int:
+        """Return how many eigenvectors it likes to see."""
+        return max(n_clusters, int(self.spread * n_clusters))
+
+    def candidates(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> list[np.ndarray]:
+        """Return the clusters for every length."""
+        count = min(self.n_vectors(n_clusters), embedding.vectors.shape[1])
+        values = np.clip(embedding.values[:count], 0, 1)
+        W = check_affinity(affinity) if len(embedding.vectors) > MOST_PAIRWISE else None
+        return [
+            _ward(unit_rows(embedding.vectors[:, :count] * values**time), n_clusters, W)
+            for time in self.times
+        ]
+
+
+@dataclass(frozen=True)
+class Best(_MostModular):
+    """What several assignments propose, and of it the partition with the largest modularity.
+
+    Parameters
+    ----------
+    assignments : tuple of Assignment
+    """
+
+    name = "best"
+    assignments: tuple[Assignment, ...] = (ModularityKMeans(), DiffusionWard())
+
+    def __post_init__(self) -> None:
+        if not self.assignments or not all(isinstance(a, Assignment) for a in self.assignments):
+            msg = f"assignments must hold at least one Assignment, got {self.assignments!r}"
+            raise ValueError(msg)
+
+    def n_vectors(self, n_clusters: int) -> int:
+        """Return how many eigenvectors they like to see."""
+        return max(assign.n_vectors(n_clusters) for assign in self.assignments)
+
+    def candidates(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> list[np.ndarray]:
+        """Return all that they propose."""
+        rng = check_random_state(random_state)
+        return [
+            labels
+            for assign in self.assignments
+            for labels in assign.candidates(embedding, n_clusters, affinity, rng)
+        ]
+
+
+MOST_PAIRWISE = 5000
+"""Up to this many samples Ward's method may merge any two clusters, beyond only tied ones."""
+
+
+def _ward(X: np.ndarray, n_clusters: int, connectivity: Any = None) -> np.ndarray:
+    ward = AgglomerativeClustering(n_clusters, connectivity=connectivity)
+    with warnings.catch_warnings():
+        # A graph in pieces is completed by scikit-learn, which is what is wanted here.
+        warnings.filterwarnings("ignore", message="the number of connected components")
+        return ward.fit(X).labels_.astype(int)
 
 
 def _kmeans(X: np.ndarray, n_clusters: int, n_init: int, rng: Any) -> np.ndarray:
@@ -166,7 +280,7 @@ def _openmp() -> ThreadpoolController:
 
 
 NAMES: dict[str, type[Assignment]] = {
-    kind.name: kind for kind in (Discretise, KMeansRows, ModularityKMeans)
+    kind.name: kind for kind in (Discretise, KMeansRows, ModularityKMeans, DiffusionWard, Best)
 }
 
 

@@ -12,8 +12,8 @@ from tubal.input import check_positive
 from tubal.spectral.affinity import check_affinity, check_count
 from tubal.spectral.assignment import (
     Assignment,
+    Best,
     Discretise,
-    ModularityKMeans,
     cluster_sums,
     resolve,
 )
@@ -25,7 +25,7 @@ def ncut(
     affinity: Any,
     n_clusters: int,
     *,
-    assign: Any = "modularity",
+    assign: Any = "best",
     offset: float = 0.0,
     random_state: Any = None,
 ) -> np.ndarray:
@@ -37,8 +37,8 @@ def ncut(
     n_clusters : int
         From 1 to n.
     assign : str or Assignment
-        "modularity" (`ModularityKMeans`), "kmeans" (`KMeansRows`), "discretise" (`Discretise`) or
-        such an object.
+        "best" (`Best`), "modularity" (`ModularityKMeans`), "ward" (`DiffusionWard`), "kmeans"
+        (`KMeansRows`), "discretise" (`Discretise`) or such an object.
     offset : float
         See `embed`.
     random_state : int, RandomState or None
@@ -65,7 +65,7 @@ def partition(
     n_clusters: int,
     affinity: Any,
     *,
-    assign: Any = "modularity",
+    assign: Any = "best",
     random_state: Any = None,
 ) -> np.ndarray:
     """Cut a graph whose embedding is known, as from `estimate_n_clusters`.
@@ -153,7 +153,7 @@ class Cut:
     array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
     """
 
-    assign: Assignment = field(default_factory=ModularityKMeans)
+    assign: Assignment = field(default_factory=Best)
     offset: float = 0.0
 
     def __post_init__(self) -> None:
@@ -171,14 +171,15 @@ class Cut:
         rng = check_random_state(random_state)
         k, confidence, embedding, mu = n_clusters, 1.0, None, None
         if k is None:
-            count = estimate_n_clusters(W, random_state=rng)
-            k, confidence, mu = count.n_clusters, count.confidence, count.eigenvalues
-            embedding = count.embedding if self.offset == 0 else None
+            found = estimate_n_clusters(W, random_state=rng)
+            k, confidence, mu = found.n_clusters, found.confidence, found.eigenvalues
+            embedding = found.embedding if self.offset == 0 else None
         k = check_count("n_clusters", k, W.shape[0])
         if embedding is None:
-            embedding = embed(W, k, offset=self.offset, random_state=rng)
+            count = min(self.assign.n_vectors(k), W.shape[0])
+            embedding = embed(W, count, offset=self.offset, random_state=rng)
         labels = partition(embedding, k, W, assign=self.assign, random_state=rng)
-        mu = 1 - embedding.values if mu is None else mu
+        mu = 1 - embedding.values[:k] if mu is None else mu
         return Clusters(labels, k, confidence, mu, embedding.vectors[:, :k])
 
 

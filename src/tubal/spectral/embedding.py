@@ -44,7 +44,7 @@ class Embedding:
 
     def rows(self, n_clusters: int) -> np.ndarray:
         """Return the first `n_clusters` eigenvectors with rows of unit norm."""
-        return _unit_rows(self._first(n_clusters))
+        return unit_rows(self._first(n_clusters))
 
     def cut_rows(self, n_clusters: int) -> np.ndarray:
         """Return the same for `D^-1/2 u`, the solutions of `W v = value D v`, columns first.
@@ -53,7 +53,7 @@ class Embedding:
         the degrees would cancel.
         """
         V = self._first(n_clusters) / np.sqrt(self.degrees)[:, None]
-        return _unit_rows(V / np.linalg.norm(V, axis=0))
+        return unit_rows(V / np.linalg.norm(V, axis=0))
 
     def _first(self, n_clusters: int) -> np.ndarray:
         if n_clusters > self.vectors.shape[1]:
@@ -222,6 +222,7 @@ def _signed(U: np.ndarray) -> np.ndarray:
     return U * np.where(U[first, np.arange(U.shape[1])] < 0, -1.0, 1.0)
 
 
-def _unit_rows(V: np.ndarray) -> np.ndarray:
+def unit_rows(V: np.ndarray) -> np.ndarray:
+    """Return V with rows of unit norm; zero rows stay."""
     norms = np.linalg.norm(V, axis=1, keepdims=True)
     return V / np.where(norms > 0, norms, 1.0)
