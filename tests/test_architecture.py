@@ -31,6 +31,7 @@ FLOW = (
     "graph",
     "spectral",
     "estimators",
+    "files",
     "bench",
     "report",
     "cli",

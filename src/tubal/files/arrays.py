@@ -23,37 +23,51 @@ MATLAB_HIDDEN = ("__header__", "__version__", "__globals__", "#refs#", "#subsyst
 @contextmanager
 def npy(path: Path) -> Iterator[list[Stored]]:
     """Give the array of a .npy file, as a memory map."""
+    _check_magic(path, ".npy")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise _broken(path, "a .npy file of numbers", error) from None
-    if not isinstance(array, np.ndarray):
-        array.close()
-        msg = f"{path} is a .npz file with the name of a .npy file: rename it"
-        raise ValueError(msg)
+    except ValueError as error:
+        if "allow_pickle" in str(error) or "Python objects" in str(error):
+            msg = f"{path} holds Python objects, which are not read since that runs code"
+            raise ValueError(msg) from None
+        raise _broken(path, "a whole .npy file", error) from None
     yield [Stored.of("", array)]
 
 
 @contextmanager
 def npz(path: Path) -> Iterator[list[Stored]]:
     """Give the arrays of a .npz file; those that would need unpickling are left out."""
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _broken(path, "a .npz file", error) from None
-    if isinstance(archive, np.ndarray):
-        msg = f"{path} is a .npy file with the name of a .npz file: rename it"
-        raise ValueError(msg)
-    with archive:
+    _check_magic(path, ".npz")
+    with path.open("rb") as file, ExitStack() as stack:
         stored = []
-        for name in archive.files:
-            try:
-                stored.append(Stored.of(name, archive[name]))
-            except ValueError:  # objects
-                continue
-            except (zipfile.BadZipFile, EOFError, OSError) as error:
-                raise _broken(path, "a whole .npz file", error) from None
+        try:
+            archive = stack.enter_context(np.load(file, allow_pickle=False))
+            for name in archive.files:
+                try:
+                    array = archive[name]
+                except ValueError:  # objects
+                    continue
+                if isinstance(array, np.ndarray):  # else a file of another kind
+                    stored.append(Stored.of(name, array))
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+            raise _broken(path, "a whole .npz file", error) from None
         yield stored
+
+
+MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+
+
+def _check_magic(path: Path, suffix: str) -> None:
+    """Refuse a file that is not what its name says; NumPy would take it for a pickle."""
+    with path.open("rb") as file:
+        begin = file.read(8)
+    for other, magic in MAGIC.items():
+        if begin.startswith(magic) and other != suffix:
+            msg = f"{path} is a {other} file with the name of a {suffix} file: rename it"
+            raise ValueError(msg)
+    if not begin.startswith(MAGIC[suffix]):
+        msg = f"{path} is not a {suffix} file"
+        raise ValueError(msg)
 
 
 @contextmanager
@@ -178,9 +192,4 @@ def _reader(variable: Any) -> Any:
 
 def _broken(path: Path, what: str, error: Exception) -> ValueError:
     reason = str(error).strip().splitlines()
-    if reason and "allow_pickle" in reason[0]:
-        return ValueError(
-            f"{path} holds Python objects, which are not read since loading them runs code: "
-            "save numbers"
-        )
     return ValueError(f"{path} is not {what}: {reason[0] if reason else type(error).__name__}")

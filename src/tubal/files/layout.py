@@ -40,7 +40,7 @@ def arrange(path: Path, arrays: Sequence[Stored], layout: Layout) -> tuple[Loade
     stored = choose(path, arrays, layout.key)
     others = [other for other in arrays if other is not stored]
     axis, why = _sample_axis(path, stored, others, layout.sample_axis)
-    values = as_floats(stored.read(), str(path))
+    values = as_floats(stored.read())
     X = np.ascontiguousarray(np.moveaxis(values, axis, 0))
     what = f"'{stored.name}' ({by(stored.shape)})" if stored.name else by(stored.shape)
     notes = [f"{what}: axis {axis} holds the {len(X)} samples, {why}"]
@@ -132,15 +132,11 @@ def numbered(n: int) -> tuple[str, ...]:
     return tuple(map(str, range(n)))
 
 
-def as_floats(array: np.ndarray, what: str) -> np.ndarray:
-    """Return numbers as floats, refusing infinite ones."""
+def as_floats(array: np.ndarray) -> np.ndarray:
+    """Return numbers as floats in the byte order of this machine."""
     values = np.asarray(array)
-    if not (values.dtype == np.float32 or values.dtype == np.float64):
+    if values.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         values = values.astype(float)
-    infinite = int(np.isinf(values).sum())
-    if infinite:
-        msg = f"{what} has {infinite} infinite values; NaN marks missing entries"
-        raise ValueError(msg)
     return values
 
 

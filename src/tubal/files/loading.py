@@ -103,6 +103,11 @@ def load(
     return replace(loaded, X=X)
 
 
+def is_pictures(path: str | Path) -> bool:
+    """Whether a path would be read as a folder of pictures."""
+    return _kind(Path(path)) == "pictures"
+
+
 def _kind(path: Path) -> str:
     """Return the suffix of a reader, or "pictures"."""
     if not path.exists():
@@ -160,9 +165,12 @@ def _check_samples(path: Path, X: np.ndarray, least: int) -> None:
     if len(X) < least or X.size == 0:
         msg = f"{path} holds {by(X.shape)} numbers, samples first; at least {least} are needed"
         raise ValueError(msg)
+    infinite = int(np.isinf(X).sum())
+    if infinite:
+        msg = f"{path} has {infinite} infinite values; NaN marks missing entries"
+        raise ValueError(msg)
     empty = np.flatnonzero(np.isnan(X).reshape(len(X), -1).all(axis=1))
     if empty.size:
         few = ", ".join(map(str, empty[:5])) + (", ..." if empty.size > 5 else "")
         msg = f"{path}: {empty.size} samples have no observed entry ({few}); leave them out"
         raise ValueError(msg)
-

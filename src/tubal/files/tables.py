@@ -80,8 +80,7 @@ def _header(rows: Sequence[Sequence[str]]) -> list[str] | None:
     if len(rows) == 1:
         return None
     words = [
-        _number(a) is None and _number(b) is not None
-        for a, b in zip(first, rows[1], strict=False)
+        _number(a) is None and _number(b) is not None for a, b in zip(first, rows[1], strict=False)
     ]
     return list(first) if any(words) else None
 

@@ -61,6 +61,7 @@ class Certified:
     first_check: int = 10
     memory: int = 5
     single_first: bool = True
+    name = "certified"
     default_tol = 1e-4
     default_max_iter = 10_000
 

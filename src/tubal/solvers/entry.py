@@ -262,7 +262,7 @@ class _Runner:
         if self.prepared.is_zero:
             return _zero_solution(self.prepared, lam)
         watcher = watching()
-        snapshot = watcher.begin(self.tol, self.max_iter)
+        snapshot = watcher.begin(self.solver.name, self.tol, self.max_iter)
         n_iter = 0
         if snapshot is not None:
             state = _continued(snapshot, problem)

@@ -50,6 +50,7 @@ class Published:
     beta0: float = 1e-4
     growth: float = 1.1
     beta_max: float = 1e8
+    name = "published"
     default_tol = 1e-8
     default_max_iter = 800
 

@@ -45,10 +45,12 @@ class Watcher:
     def stage(self, name: str) -> None:
         """Hear that an estimator begins a stage of its fit."""
 
-    def begin(self, tol: float, max_iter: int) -> Snapshot | None:
+    def begin(self, solver: str, tol: float, max_iter: int) -> Snapshot | None:
         """Hear that a solve begins; return where it shall go on, None for its own start.
 
-        A snapshot must be of the same solve: same data, same parameters.
+        `solver` is "certified", which stops when the gap is at most `tol`, or "published", which
+        stops when the residuals are. A snapshot must be of the same solve: same data, same
+        parameters.
         """
         return None
 
