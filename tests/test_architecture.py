@@ -180,6 +180,11 @@ def test_import_of_the_package_is_light():
     assert loaded.isdisjoint({"matplotlib", "dask", "torch", "sklearn", "scipy", "numpy"})
 
 
+def test_the_command_line_is_light_before_a_command_runs():
+    loaded = loaded_after("from tubal.cli import main")
+    assert loaded.isdisjoint({"rich", "joblib", "sklearn", "scipy", "numpy"})
+
+
 def test_the_first_rooms_do_not_load_optional_packages():
     loaded = loaded_after("from tubal import algebra, input, transforms")
     assert "scipy" in loaded

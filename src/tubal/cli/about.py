@@ -96,8 +96,15 @@ def info(args: argparse.Namespace) -> None:
       tubal info
     """
     core = ((name, installed(name)) for name in CORE_PACKAGES)
-    print_table([("tubal", __version__), ("python", platform.python_version()), *core])
-    print_table([("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")])
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    print_table(
+        [
+            ("tubal", __version__),
+            ("python", platform.python_version()),
+            *core,
+            ("system", system),
+        ]
+    )
     print("\nthread pools")
     print_table(_thread_pools(), indent=2)
     print("\nGPU")

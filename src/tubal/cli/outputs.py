@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +42,39 @@ def new_folder(target: Path) -> Iterator[Path]:
 
     What stood there before is removed only then. After an error nothing of the new one is left.
     """
-    target = target.absolute()
+    target = target.resolve()
+    missing = [folder for folder in target.parents if not folder.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     temporary.mkdir()
     try:
         yield temporary
-        if target.exists():
-            target.rename(old)
-        try:
-            temporary.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    finally:
+        _put_in_place(temporary, target, old)
+    except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # not empty: somebody else needs it by now
+                folder.rmdir()
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _put_in_place(new: Path, target: Path, old: Path) -> None:
+    if target.exists():
+        target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+
+
+def beside(target: Path, suffix: str) -> Path:
+    """Return a path beside a folder; also for one that is called "." or ".."."""
+    named = target if target.name and target.name != ".." else target.resolve()
+    return named.with_name(named.name + suffix)
 
 
 def table_text(columns: dict[str, Sequence[Any]]) -> str:

@@ -43,7 +43,7 @@ class Session(ABC):
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.target: Path = args.out or Path(f"tubal-{_stem(args.input)}{self.suffix}")
-        self.partial = Partial(self.target.with_name(f"{self.target.name}.partial"), {})
+        self.partial = Partial(outputs.beside(self.target, ".partial"), {})
         self.seconds: dict[str, float] = {}
         self.warnings: list[str] = []
 
