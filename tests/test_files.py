@@ -15,6 +15,8 @@ from tubal.files.loaded import by
 RNG = np.random.default_rng(0)
 CUBE = RNG.normal(size=(6, 4, 3))
 LABELS = np.arange(6)
+MASK = RNG.random(CUBE.shape) < 0.7
+MASK[:, 0, 0] = True
 
 
 @pytest.fixture
@@ -191,6 +193,15 @@ def test_mat(tmp_path, cube, write):
     refused(path, "choose one with --key: X")
     write(path, X=np.arange(5.0)[None], Y=np.arange(4.0)[None])
     refused(path, "holds no array of numbers with 2 or more axes")
+
+
+def test_rows_of_matlab_hold_columns(tmp_path):
+    rows = np.stack([sample.reshape(-1, order="F") for sample in CUBE])
+    seen = np.stack([sample.reshape(-1, order="F") for sample in MASK])
+    write_mat_5(tmp_path / "x.mat", fea=rows)
+    write_mat_5(tmp_path / "m.mat", seen=seen)
+    loaded = load(tmp_path / "x.mat", shape=(4, 3), mask=tmp_path / "m.mat")
+    np.testing.assert_array_equal(loaded.X, np.where(MASK, CUBE, np.nan))
 
 
 def test_a_table_of_matlab_has_samples_in_rows(tmp_path):
@@ -510,9 +521,6 @@ def test_pictures_need_pillow(monkeypatch, tmp_path):
 
 # ---- masks and options ---------------------------------------------------------------------------
 
-MASK = RNG.random(CUBE.shape) < 0.7
-MASK[:, 0, 0] = True
-
 
 @pytest.mark.parametrize("kind", ["bool", "int", "float"])
 @pytest.mark.parametrize("axis", [0, 2])
@@ -526,11 +534,17 @@ def test_a_mask_hides_entries(tmp_path, kind, axis):
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_masks_of_one_sample_of_rows_and_of_colours():
+@pytest.mark.parametrize("flat", [True, False])
+def test_a_mask_of_rows_that_get_a_shape(tmp_path, flat):
+    np.save(tmp_path / "x.npy", CUBE.reshape(6, 12))
+    np.save(tmp_path / "m.npy", MASK.reshape(6, 12) if flat else MASK)
+    found = load(tmp_path / "x.npy", shape=(4, 3), mask=tmp_path / "m.npy").X
+    np.testing.assert_array_equal(found, np.where(MASK, CUBE, np.nan))
+
+
+def test_masks_of_one_sample_and_of_colours():
     one = MASK[0]
     np.testing.assert_array_equal(hide(CUBE, one, 0, "m"), np.where(one, CUBE, np.nan))
-    rows = MASK.reshape(6, 12)
-    np.testing.assert_array_equal(hide(CUBE, rows, 0, "m"), np.where(MASK, CUBE, np.nan))
     colour = np.ones((6, 4, 3, 3))
     wanted = np.where(MASK[..., None], colour, np.nan)
     np.testing.assert_array_equal(hide(colour, MASK, 0, "m"), wanted)
@@ -548,8 +562,10 @@ def test_masks_of_other_formats(tmp_path):
     np.save(tmp_path / "x.npy", CUBE)
     np.savez(tmp_path / "m.npz", seen=MASK)
     np.savetxt(tmp_path / "m.csv", MASK.reshape(6, 12), delimiter=",")
-    for name in ("m.npz", "m.csv"):
-        found = load(tmp_path / "x.npy", mask=tmp_path / name).X
+    np.save(tmp_path / "rows.npy", CUBE.reshape(6, 12))
+    for name, options in (("m.npz", {}), ("m.csv", {"shape": (4, 3)})):
+        path = tmp_path / ("rows.npy" if options else "x.npy")
+        found = load(path, mask=tmp_path / name, **options).X
         np.testing.assert_array_equal(np.isnan(found), ~MASK)
     refused(tmp_path / "x.npy", "is a folder", mask=tmp_path)
     refused(tmp_path / "x.npy", "does not exist", mask=tmp_path / "nothing.npy")

@@ -13,7 +13,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
@@ -157,7 +157,8 @@ class Keeper(Watcher):
         if self.asked_to_stop or not self.solving:
             raise KeyboardInterrupt
         self.asked_to_stop = True
-        say("stopping after this iteration; Ctrl-C again stops at once")
+        with suppress(RuntimeError):  # when a line was just being printed
+            say("stopping after this iteration; Ctrl-C again stops at once")
 
     def _stop_if_asked(self) -> None:
         if self.asked_to_stop:

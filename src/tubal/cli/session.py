@@ -397,13 +397,14 @@ def _load_for(model: Any, args: argparse.Namespace, progress: Callable[[int, int
             raise ValueError(msg)
         options |= {"size": shape[:2], "grey": len(shape) == 2}
     loaded = files.load(args.input, **options, min_samples=1, progress=progress)
-    X = loaded.X
-    if X.ndim == 2 and X.shape[1] == np.prod(shape):
-        X = X.reshape(len(X), *shape)  # a row for each sample, as --shape said for the fit
-    if X.shape[1:] != tuple(shape):
-        msg = f"{args.input} has samples of {by(X.shape[1:])}, the model needs {by(shape)}"
+    if loaded.X.ndim == 2 and len(shape) > 1 and loaded.X.shape[1] == np.prod(shape):
+        # A row for each sample, to which --shape gave a shape in the fit.
+        loaded = files.load(args.input, **options, shape=shape, min_samples=1)
+    if loaded.X.shape[1:] != tuple(shape):
+        found = by(loaded.X.shape[1:])
+        msg = f"{args.input} has samples of {found}, the model needs {by(shape)}"
         raise ValueError(msg)
-    return Loaded(X, loaded.names, loaded.pictures, loaded.notes, loaded.skipped)
+    return loaded
 
 
 def write_fit(folder: Path, args: argparse.Namespace, fitted: Any, loaded: Loaded) -> None:

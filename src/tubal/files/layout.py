@@ -140,14 +140,17 @@ def as_floats(array: np.ndarray) -> np.ndarray:
     return values
 
 
-def reshape(X: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarray:
-    """Give samples the shape that the user wants."""
+def reshape(X: np.ndarray, shape: tuple[int, ...] | None, *, matlab: bool) -> np.ndarray:
+    """Give samples the shape that the user wants; MATLAB writes columns one after the other."""
     if shape is None:
         return X
     size = int(np.prod(X.shape[1:]))
     if size != int(np.prod(shape)):
         msg = f"--shape {'x'.join(map(str, shape))} does not fit samples of {size} entries"
         raise ValueError(msg)
+    if matlab and X.ndim == 2:
+        reverse = X.reshape(len(X), *shape[::-1])
+        return np.ascontiguousarray(reverse.transpose(0, *range(len(shape), 0, -1)))
     return X.reshape(len(X), *shape)
 
 
@@ -162,8 +165,7 @@ def hide(X: np.ndarray, mask: np.ndarray, axis: int, path: Path) -> np.ndarray:
         observed &= ~np.isnan(mask)
     moved = np.moveaxis(observed, axis, 0) if axis < observed.ndim else observed
     for trial in (moved, observed):
-        rows = trial.shape == (len(X), X[0].size)
-        if rows or _longer(trial.shape) == _longer(X.shape):
+        if _longer(trial.shape) == _longer(X.shape):
             return np.where(trial.reshape(X.shape), X, np.nan)
     if observed.shape == X.shape[1:]:
         return np.where(observed, X, np.nan)

@@ -61,7 +61,8 @@ def load(
     sample_axis : int or None
         Axis of the samples; None guesses it, and a note tells what was guessed.
     shape : tuple of int or None
-        Shape of a sample, for files with a row for each.
+        Shape of a sample, for files with a row for each; those of MATLAB hold its columns one
+        after the other.
     size : (height, width) or None
         Resize pictures to it.
     grey : bool or None
@@ -96,9 +97,13 @@ def load(
     else:
         with ARRAYS[kind](path) as stored:
             loaded, axis = arrange(path, stored, Layout(key, sample_axis, shape))
-    X = reshape(loaded.X, shape)
-    if mask is not None:
-        X = hide(X, _mask(Path(mask)), axis, Path(mask))
+    X = loaded.X
+    seen = None if mask is None else _mask(Path(mask))
+    if seen is not None and seen.size == X.size and seen.ndim == X.ndim:
+        X, seen = hide(X, seen, axis, Path(str(mask))), None  # it lies as the samples in the file
+    X = reshape(X, shape, matlab=kind == ".mat")
+    if seen is not None:
+        X = hide(X, seen, axis, Path(str(mask)))
     _check_samples(path, X, min_samples)
     return replace(loaded, X=X)
 
