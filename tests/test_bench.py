@@ -838,6 +838,35 @@ def test_bench_run_tells_about_errors(monkeypatch, fake, tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert "ValueError: no such thing" in out[1]
     assert len(out) == 10
+    install(monkeypatch)
+    assert cli.main(["bench", "run", "fake", "--out", str(tmp_path), "--retry-errors"]) == 0
+    line, last = capsys.readouterr().out.splitlines()
+    assert line.startswith("[9/9, 0 min 0 s left] toys a=1 SSC: ACC=0.5")
+    assert last == f"1 new rows in {tmp_path}"
+
+
+def test_bench_run_shows_metrics_that_are_nan(monkeypatch, fake, tmp_path, capsys):
+    install(monkeypatch, lambda *args: (None, {"ACC": float("nan"), "NMI": None}))
+    assert cli.main(["bench", "run", "fake", "--methods", "SSC", "--out", str(tmp_path)]) == 0
+    assert "ACC=nan NMI=- (" in capsys.readouterr().out
+    assert all(row["metrics"] == {"ACC": None, "NMI": None} for row in rows_of(tmp_path))
+
+
+def test_bench_run_on_a_terminal(monkeypatch, fake, tmp_path, capsys):
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    assert cli.main(["bench", "run", "fake", "--methods", "SSC", "--out", str(tmp_path)]) == 0
+    text = terminal.getvalue()
+    assert "[3/3] toys a=3 SSC: ACC=0.5 NMI=0.3" in text
+    assert "3 of 3, 0.0 s left" in text
 
 
 def test_bench_run_all(monkeypatch, tmp_path, capsys):

@@ -516,7 +516,7 @@ def test_pictures_need_pillow(monkeypatch, tmp_path):
     for module in [m for m in sys.modules if m.split(".")[0] == "PIL"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "PIL", None)
-    refused(tmp_path, r"needs the package PIL|pip install 'tubal\[cli\]'", ImportError)
+    refused(tmp_path, r"needs the package pillow: pip install 'tubal\[cli\]'", ImportError)
 
 
 # ---- masks and options ---------------------------------------------------------------------------

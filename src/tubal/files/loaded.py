@@ -90,6 +90,6 @@ def optional(package: str, what: str, extra: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
-        name = package.split(".")[0]
+        name = package.split(".")[0].replace("PIL", "pillow")
         msg = f"{what} needs the package {name}: pip install 'tubal[{extra}]'"
         raise ImportError(msg) from None
