@@ -33,6 +33,7 @@ FLOW = (
     "spectral",
     "selection",
     "estimators",
+    "files",
     "bench",
     "report",
     "cli",
@@ -179,6 +180,11 @@ def test_import_of_the_package_is_light():
     loaded = loaded_after("import tubal")
     assert "tubal" in loaded
     assert loaded.isdisjoint({"matplotlib", "dask", "torch", "sklearn", "scipy", "numpy"})
+
+
+def test_the_command_line_is_light_before_a_command_runs():
+    loaded = loaded_after("from tubal.cli import main")
+    assert loaded.isdisjoint({"rich", "joblib", "sklearn", "scipy", "numpy"})
 
 
 def test_the_first_rooms_do_not_load_optional_packages():

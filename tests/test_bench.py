@@ -34,6 +34,7 @@ from tubal.bench import (
     to_markdown,
 )
 from tubal.bench.experiments import CERTIFIED, cluster, draw_images, draw_synthetic, recover
+from tubal.cli.show import duration
 from tubal.estimators import find
 from tubal.problem import Lambda
 from tubal.solvers.solution import Certificate
@@ -449,6 +450,96 @@ def test_methods_can_be_chosen(fake, tmp_path):
     assert {row["method"] for row in rows_of(tmp_path)} == {"TLRR-DFT" + CERTIFIED}
 
 
+def test_each_experiment_runs_the_methods_that_it_knows(monkeypatch, fake, tmp_path):
+    settings = (Setting("toys", "a=1", draw_nothing),)
+    other = Experiment("other", settings, ("LRR", "SSC"), measure_nothing, 1)
+    third = Experiment("third", settings, ("R-PCA",), measure_nothing, 1)
+    monkeypatch.setitem(EXPERIMENTS, "other", other)
+    monkeypatch.setitem(EXPERIMENTS, "third", third)
+    assert run(["fake", "other", "third"], tmp_path, methods=["SSC", "LRR"]) == 3 + 2
+    assert {row["method"] for row in rows_of(tmp_path, "fake")} == {"SSC"}
+    assert {row["method"] for row in rows_of(tmp_path, "other")} == {"SSC", "LRR"}
+    assert not (tmp_path / "third.jsonl").exists()
+    with pytest.raises(ValueError, match=r"methods of these experiments are .*; got PCA"):
+        run(["fake", "other"], tmp_path, methods=["SSC", "PCA"])
+
+
+def test_rows_with_errors_are_measured_again_when_asked(monkeypatch, fake, tmp_path):
+    install(monkeypatch, stop_at(2, ValueError("no such thing")))
+    run(["fake"], tmp_path)
+    before = rows_of(tmp_path)
+    assert [row["error"] for row in before].count("ValueError: no such thing") == 1
+    install(monkeypatch)
+    MEASURED.clear()
+    assert run(["fake"], tmp_path) == 0
+    assert run(["fake"], tmp_path, retry_errors=True) == 1
+    assert fake[1:2] == MEASURED
+    after = rows_of(tmp_path)
+    assert [row["error"] for row in after] == [None] * 9
+    assert [Task.of(row) for row in after] == [Task.of(row) for row in before]
+    assert after[0] == before[0]
+    assert run(["fake"], tmp_path, retry_errors=True) == 0
+
+
+def test_a_task_that_fails_again_keeps_one_row(monkeypatch, fake, tmp_path):
+    for _ in range(2):
+        install(monkeypatch, stop_at(1, ValueError("never")))
+        run(["fake"], tmp_path, methods=["SSC"], retry_errors=True)
+    assert [row["error"] for row in rows_of(tmp_path)] == ["ValueError: never", None, None]
+
+
+def test_nan_is_null_in_a_row_and_nan_in_a_table(monkeypatch, fake, tmp_path):
+    row = {"experiment": "orl-coil20", "dataset": "orl", "setting": "outliers=100", "method": "LRR"}
+    row |= {"draw": 0, "error": None, "metrics": {"ACC": float("nan"), "NMI": 0.5}}
+    runner.append(tmp_path / "orl-coil20.jsonl", {**row, "gap": float("inf")})
+    text = (tmp_path / "orl-coil20.jsonl").read_text(encoding="utf-8")
+    assert '"ACC": null' in text
+    assert '"gap": null' in text
+    assert "NaN" not in text
+    cells = {cell.metric: cell.mean for cell in summarise(read_rows(tmp_path))}
+    assert np.isnan(cells["ACC"])
+    assert cells["NMI"] == 0.5
+    assert "gap" not in cells
+
+
+def test_two_runs_into_one_folder_are_refused(monkeypatch, fake, tmp_path):
+    def measure(*args):
+        with pytest.raises(ValueError, match=f"process {os.getpid()} is running into"):
+            run(["fake"], tmp_path)
+        return measure_nothing(*args)
+
+    install(monkeypatch, measure)
+    assert run(["fake"], tmp_path, methods=["SSC"]) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["fake.jsonl"]
+    alive = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        (tmp_path / runner.LOCK).write_text(str(alive.pid), encoding="ascii")
+        with pytest.raises(ValueError, match=f"process {alive.pid} is running into"):
+            run(["fake"], tmp_path)
+    finally:
+        alive.communicate()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there the lock of a lost process stays")
+@pytest.mark.parametrize("mine", [True, False])
+def test_the_lock_of_a_process_that_is_gone_does_not_count(fake, tmp_path, mine):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.communicate()
+    text = str(os.getpid() if mine else gone.pid)
+    (tmp_path / runner.LOCK).write_text(text, encoding="ascii")
+    assert run(["fake"], tmp_path) == 9
+    (tmp_path / runner.LOCK).write_text("nonsense", encoding="ascii")
+    assert run(["fake"], tmp_path) == 0
+    assert not (tmp_path / runner.LOCK).exists()
+
+
+def test_an_error_frees_the_folder(monkeypatch, fake, tmp_path):
+    install(monkeypatch, stop_at(1, KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        run(["fake"], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("names", "options", "message"),
     [
@@ -747,6 +838,35 @@ def test_bench_run_tells_about_errors(monkeypatch, fake, tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert "ValueError: no such thing" in out[1]
     assert len(out) == 10
+    install(monkeypatch)
+    assert cli.main(["bench", "run", "fake", "--out", str(tmp_path), "--retry-errors"]) == 0
+    line, last = capsys.readouterr().out.splitlines()
+    assert line.startswith("[9/9, 0 min 0 s left] toys a=1 SSC: ACC=0.5")
+    assert last == f"1 new rows in {tmp_path}"
+
+
+def test_bench_run_shows_metrics_that_are_nan(monkeypatch, fake, tmp_path, capsys):
+    install(monkeypatch, lambda *args: (None, {"ACC": float("nan"), "NMI": None}))
+    assert cli.main(["bench", "run", "fake", "--methods", "SSC", "--out", str(tmp_path)]) == 0
+    assert "ACC=nan NMI=- (" in capsys.readouterr().out
+    assert all(row["metrics"] == {"ACC": None, "NMI": None} for row in rows_of(tmp_path))
+
+
+def test_bench_run_on_a_terminal(monkeypatch, fake, tmp_path, capsys):
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    assert cli.main(["bench", "run", "fake", "--methods", "SSC", "--out", str(tmp_path)]) == 0
+    text = terminal.getvalue()
+    assert "[3/3] toys a=3 SSC: ACC=0.5 NMI=0.3" in text
+    assert "3 of 3, 0.0 s left" in text
 
 
 def test_bench_run_all(monkeypatch, tmp_path, capsys):
@@ -805,7 +925,7 @@ def test_ctrl_c_tells_what_was_saved(monkeypatch, fake, tmp_path, capsys):
 
 
 def test_durations():
-    assert [cli._duration(seconds) for seconds in (0.4, 59.6, 61, 3600, 7325)] == [
+    assert [duration(seconds) for seconds in (0.4, 59.6, 61, 3600, 7325)] == [
         "0 min 0 s",
         "1 min 0 s",
         "1 min 1 s",

@@ -7,6 +7,7 @@ import pytest
 
 import tubal
 from tubal import cli
+from tubal.cli import about, app
 
 
 def fail_with(error):
@@ -55,7 +56,7 @@ def test_info_names_versions_threads_and_folders(capsys, monkeypatch, tmp_path):
 
 def test_info_tells_what_is_absent(capsys, monkeypatch):
     monkeypatch.delenv("TUBAL_DATA", raising=False)
-    monkeypatch.setattr(cli, "OPTIONAL_PACKAGES", ("a-package-that-nobody-wrote",))
+    monkeypatch.setattr(about, "OPTIONAL_PACKAGES", ("a-package-that-nobody-wrote",))
     assert cli.main(["info"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^  a-package-that-nobody-wrote +not installed$", out, re.M)
@@ -82,26 +83,26 @@ def test_bad_arguments_give_one_line_and_exit_code_2(capsys, argv, words):
 
 @pytest.mark.parametrize("error", [ValueError("X is empty"), FileNotFoundError("no such file")])
 def test_bad_input_gives_one_line_and_exit_code_2(capsys, monkeypatch, error):
-    monkeypatch.setattr(cli, "COMMANDS", fail_with(error))
+    monkeypatch.setattr(app, "COMMANDS", fail_with(error))
     assert cli.main(["demo"]) == 2
     assert capsys.readouterr().err == f"tubal: error: {error}\n"
 
 
 @pytest.mark.parametrize("argv", [["--debug", "demo"], ["demo", "--debug"]])
 def test_debug_shows_the_traceback(monkeypatch, argv):
-    monkeypatch.setattr(cli, "COMMANDS", fail_with(ValueError("X is empty")))
+    monkeypatch.setattr(app, "COMMANDS", fail_with(ValueError("X is empty")))
     with pytest.raises(ValueError, match="X is empty"):
         cli.main(argv)
 
 
 def test_a_bug_is_not_taken_for_bad_input(monkeypatch):
-    monkeypatch.setattr(cli, "COMMANDS", fail_with(TypeError("a bug")))
+    monkeypatch.setattr(app, "COMMANDS", fail_with(TypeError("a bug")))
     with pytest.raises(TypeError, match="a bug"):
         cli.main(["demo"])
 
 
 def test_interrupt_gives_exit_code_130(capsys, monkeypatch):
-    monkeypatch.setattr(cli, "COMMANDS", fail_with(KeyboardInterrupt()))
+    monkeypatch.setattr(app, "COMMANDS", fail_with(KeyboardInterrupt()))
     assert cli.main(["demo"]) == 130
     assert capsys.readouterr().err == "tubal: interrupted\n"
 

@@ -3,7 +3,8 @@
 The modules are the rooms of one flow, and imports go one way along it::
 
     input -> transforms -> algebra -> noise -> reduction -> problem -> solvers / sparse
-          -> representation -> outliers -> graph -> spectral -> estimators -> bench -> report / cli
+          -> representation -> outliers -> graph -> spectral -> estimators -> files -> bench
+          -> report / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal import algebra as algebra
     from tubal import datasets as datasets
+    from tubal import files as files
     from tubal import graph as graph
     from tubal import input as input
     from tubal import metrics as metrics
@@ -59,6 +61,7 @@ _HOME = {
     "TensorOutlierDetector": "estimators",
     "algebra": "algebra",
     "datasets": "datasets",
+    "files": "files",
     "graph": "graph",
     "input": "input",
     "make": "estimators",

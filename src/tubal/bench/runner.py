@@ -2,7 +2,7 @@
 
 A row is written whole, in one piece, when its task has ended; a line that a kill cut short is
 removed before the run goes on. Rows are known by experiment, data set, setting, method and draw, so
-none is measured twice.
+none is measured twice. A lock keeps a second run out of the folder.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import isfinite
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,6 +32,9 @@ from tubal.bench.experiments import EXPERIMENTS, Setting
 from tubal.input import check_count
 
 Row = dict[str, Any]
+LOCK = ".lock"
+_HELD: set[Path] = set()
+"""Locks of this process: one with its number but not in here is of a process that is gone."""
 
 
 @dataclass(frozen=True, order=True)
@@ -80,6 +85,7 @@ def run(
     draws: int = 1,
     methods: Sequence[str] | None = None,
     jobs: int = 1,
+    retry_errors: bool = False,
     on_row: Callable[[Row, int, int], None] | None = None,
 ) -> int:
     """Run experiments into `out/NAME.jsonl`, leaving out rows that are there already.
@@ -93,8 +99,11 @@ def run(
     draws : int
         Draws of each setting, with seeds 0, 1, ...
     methods : sequence of str or None
+        Of several experiments each runs those that it knows; one must know each of them.
     jobs : int
         Processes. With one, a task may use all cores; with more, each uses one thread.
+    retry_errors : bool
+        Whether tasks whose row holds an error are done again; the new row replaces the old one.
     on_row : callable or None
         Called with each new row, how many are done and how many there are in all.
 
@@ -104,25 +113,123 @@ def run(
         How many rows were added.
     """
     names = list(dict.fromkeys(names))
-    wanted = [task for name in names for task in tasks(name, draws, methods)]
+    wanted = _wanted(names, draws, methods)
     jobs = check_count("jobs", jobs)
     out.mkdir(parents=True, exist_ok=True)
-    done = {Task.of(row) for name in names for row in _whole_rows(out / f"{name}.jsonl")}
-    open_tasks = [task for task in wanted if task not in done]
-    finished = len(wanted) - len(open_tasks)
-    for added, row in enumerate(_rows(open_tasks, jobs), 1):
-        append(out / f"{row['experiment']}.jsonl", row)
-        if on_row is not None:
-            on_row(row, finished + added, len(wanted))
+    with _alone(out):
+        rows = [row for name in names for row in _whole_rows(out / f"{name}.jsonl")]
+        failed = {Task.of(row) for row in rows if retry_errors and row.get("error") is not None}
+        done = {Task.of(row) for row in rows} - failed
+        open_tasks = [task for task in wanted if task not in done]
+        finished = len(wanted) - len(open_tasks)
+        for added, row in enumerate(_rows(open_tasks, jobs), 1):
+            path = out / f"{row['experiment']}.jsonl"
+            (replace_row if Task.of(row) in failed else append)(path, row)
+            if on_row is not None:
+                on_row(row, finished + added, len(wanted))
     return len(open_tasks)
+
+
+def _wanted(names: list[str], draws: int, methods: Sequence[str] | None) -> list[Task]:
+    """Return the tasks of several experiments, each with those of the methods that it knows."""
+    if methods is None or len(names) == 1:
+        return [task for name in names for task in tasks(name, draws, methods)]
+    known = {name: _find(name).all_methods() for name in names}
+    wrong = [method for method in methods if not any(method in every for every in known.values())]
+    if wrong:
+        every = dict.fromkeys(method for some in known.values() for method in some)
+        msg = f"methods of these experiments are {', '.join(every)}; got {', '.join(wrong)}"
+        raise ValueError(msg)
+    chosen = {name: [m for m in methods if m in every] for name, every in known.items()}
+    return [task for name in names if chosen[name] for task in tasks(name, draws, chosen[name])]
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Keep other runs out of a folder; the lock of a process that is gone does not count."""
+    path = out / LOCK
+    holder = _holder(path)
+    if holder is not None:
+        msg = f"process {holder} is running into {out} already; remove {path} if it is not"
+        raise ValueError(msg)
+    mine = path.with_name(f"{LOCK}.{os.getpid()}")
+    mine.write_text(str(os.getpid()), encoding="ascii")
+    try:
+        path.unlink(missing_ok=True)
+        os.link(mine, path)  # fails when another run was faster
+    except FileExistsError:
+        msg = f"process {_holder(path)} has just begun to run into {out}"
+        raise ValueError(msg) from None
+    except OSError:  # a file system without links
+        mine.replace(path)
+    finally:
+        mine.unlink(missing_ok=True)
+    _HELD.add(path.absolute())
+    try:
+        yield
+    finally:
+        _HELD.discard(path.absolute())
+        path.unlink(missing_ok=True)
+
+
+def _holder(path: Path) -> int | None:
+    """Return the process that holds a lock, None when there is none or it is gone."""
+    try:
+        pid = int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    alive = path.absolute() in _HELD if pid == os.getpid() else _is_alive(pid)
+    return pid if alive else None
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name != "posix":  # there a signal would end the process; rather one refusal too many
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def append(path: Path, row: Row) -> None:
     """Add one row, and see to it that it reaches the disk."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, sort_keys=True, allow_nan=True) + "\n")
+        file.write(_line(row))
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_row(path: Path, row: Row) -> None:
+    """Put a row in the place of the one of the same task; the file is whole at any time."""
+    lines = [
+        _line(row) if Task.of(old) == Task.of(row) else _line(old) for old in _whole_rows(path)
+    ]
+    _write_whole(path, "".join(lines))
+
+
+def _line(row: Row) -> str:
+    """Return a row as JSON, which has no word for NaN: null."""
+    return json.dumps(_without_nan(row), sort_keys=True, allow_nan=False) + "\n"
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _write_whole(path: Path, text: str) -> None:
+    whole = path.with_suffix(".tmp")
+    with whole.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    whole.replace(path)
 
 
 def measure(task: Task, n_jobs: int | None = None) -> Row:
@@ -130,8 +237,8 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     experiment = _find(task.experiment)
     setting = _setting(task)
     drawn = setting.draw(task.draw)
-    _reset_peak()
-    before, start = _peak(), perf_counter()
+    _resetpeak_memory()
+    before, start = peak_memory(), perf_counter()
     row: Row = {**vars(task), "seed": task.draw, "error": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -142,7 +249,7 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     row |= {
         "metrics": found,
         "seconds": perf_counter() - start,
-        "peak_memory": max(0, _peak() - before),
+        "peak_memory": max(0, peak_memory() - before),
         "warnings": sorted({str(item.message) for item in caught}),
         "versions": _versions(),
         **_solver_figures(fitted),
@@ -205,9 +312,7 @@ def _whole_rows(path: Path) -> list[Row]:
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
-        whole = path.with_suffix(".tmp")
-        whole.write_text("".join(lines), encoding="utf-8")
-        whole.replace(path)
+        _write_whole(path, "".join(lines))
     return [json.loads(line) for line in lines]
 
 
@@ -244,7 +349,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _reset_peak() -> None:
+def _resetpeak_memory() -> None:
     """Let the peak of memory start again from what is used now, where the system can do that."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
@@ -252,7 +357,7 @@ def _reset_peak() -> None:
         pass  # then the peak is that of the whole process so far
 
 
-def _peak() -> int:
+def peak_memory() -> int:
     """Return the largest resident size so far, in bytes."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")

@@ -83,7 +83,8 @@ def summarise(rows: Iterable[dict[str, Any]]) -> list[Cell]:
         figures = {name: row[name] for name in FIGURES if row.get(name) is not None and not failed}
         figures["failed"] = float(failed)
         for metric, value in {**row["metrics"], **figures}.items():
-            groups.setdefault((*key, metric), []).append(float(value))
+            number = float("nan") if value is None else float(value)  # JSON has no NaN
+            groups.setdefault((*key, metric), []).append(number)
     known = published()
     cells = [
         Cell(*key, float(np.mean(values)), _spread(values), len(values), known.get(key))

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from tubal.input import Samples, read, to_numpy
-from tubal.solvers import Check
+from tubal.solvers import Check, watching
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -170,6 +170,7 @@ class Progress:
     @contextmanager
     def stage(self, name: str, *, steps: bool = False) -> Iterator[Callable[[Check], bool]]:
         """Report one stage; inside, the given function reports a step and says whether to stop."""
+        watching().stage(name)
         if self.context is None:
             yield lambda check: False
             return

@@ -100,17 +100,50 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         -------
         labels : int array of shape (m,)
         """
+        labels, _ = self._vote(X)
+        return labels
+
+    def margins(self, X: Any = None) -> np.ndarray:
+        """Return how clearly samples belong to their cluster rather than to the next one.
+
+        Of all that ties a sample to samples of the fit, the share that goes to its own cluster,
+        minus the share of the best other cluster: 1 when no other cluster matters, 0 on a border,
+        below 0 when a sample of the fit is tied more to another cluster than to its own. Outliers
+        have no cluster, so their margin is NaN.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, ...) or None
+            Samples as in `predict`; None: those of the fit.
+
+        Returns
+        -------
+        margins : array of shape (m,), from -1 to 1
+        """
+        if X is not None:
+            _, margins = self._vote(X)
+            return margins
+        self._check_fitted()
+        return margins_of((self.affinity_ @ self._members()).toarray(), self.labels_)
+
+    def _vote(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return labels and margins of samples; those of the fit keep what they had there."""
         new, _ = self._code(X)
+        votes = self._graph().votes(new, ~self.outliers_, self._frozen.n_jobs)
+        share = (votes @ self._members()).toarray()
+        labels = share.argmax(axis=1)
+        labels[(self._scores(new) > self.threshold_) | (share.max(axis=1) <= 0)] = -1
+        old = new.twins >= 0
+        margins = np.where(old, self.margins()[new.twins], margins_of(share, labels))
+        return np.where(old, self.labels_[new.twins], labels), margins
+
+    def _members(self) -> scipy.sparse.csr_array:
+        """Return which kept sample (row) belongs to which cluster (column)."""
         kept = ~self.outliers_
-        votes = self._graph().votes(new, kept, self._frozen.n_jobs)
-        members = scipy.sparse.csr_array(
+        return scipy.sparse.csr_array(
             (np.ones(kept.sum()), (np.flatnonzero(kept), self.labels_[kept])),
             shape=(len(kept), self.n_clusters_),
         )
-        share = (votes @ members).toarray()
-        labels = share.argmax(axis=1)
-        labels[(self._scores(new) > self.threshold_) | (share.max(axis=1) <= 0)] = -1
-        return np.where(new.twins >= 0, self.labels_[new.twins], labels)
 
     def _check_clusterer(self, n_samples: int) -> int | None:
         """Check what does not depend on the values of the data; return the number of clusters."""
@@ -161,6 +194,28 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         self.labels_[kept] = result.labels
         self.embedding_ = np.full((len(kept), result.vectors.shape[1]), np.nan)
         self.embedding_[kept] = result.vectors
+
+
+def margins_of(ties: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the share of the own cluster minus that of the best other one; NaN for label -1.
+
+    Parameters
+    ----------
+    ties : array of shape (n, n_clusters)
+        How much each sample is tied to each cluster.
+    labels : int array of shape (n,)
+
+    Examples
+    --------
+    >>> margins_of(np.array([[3.0, 1.0], [1.0, 1.0], [0.0, 0.0]]), np.array([0, 1, -1]))
+    array([0.5, 0. , nan])
+    """
+    total = ties.sum(axis=1, keepdims=True)
+    share = ties / np.where(total > 0, total, 1)
+    rows = np.arange(len(labels))
+    own = share[rows, labels]
+    share[rows, labels] = 0  # a single cluster has no other one: its share is 0
+    return np.where(labels >= 0, own - share.max(axis=1), np.nan)
 
 
 def _check_n_clusters(n_clusters: Any, n_samples: int) -> int | None:

@@ -6,6 +6,7 @@ from tubal.solvers.entry import check_options, check_scale, path, solve
 from tubal.solvers.extension import Extended, Extension
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, StopReason
+from tubal.solvers.watching import Snapshot, Watcher, watch, watching
 
 __all__ = [
     "Certificate",
@@ -17,11 +18,15 @@ __all__ = [
     "Factored",
     "Inline",
     "Published",
+    "Snapshot",
     "Solution",
     "StopReason",
     "Threads",
+    "Watcher",
     "check_options",
     "check_scale",
     "path",
     "solve",
+    "watch",
+    "watching",
 ]

@@ -25,10 +25,11 @@ import numpy as np
 
 from tubal.input import Array
 from tubal.problem import Problem
-from tubal.solvers.blocks import Penalties
+from tubal.solvers.blocks import Penalties, copy
 from tubal.solvers.driver import Driver, Outcome, load_block, start_block
 from tubal.solvers.engines import Engine
 from tubal.solvers.solution import Certificate, Check, State, StopReason
+from tubal.solvers.watching import Snapshot, watching
 
 SINGLE_TOL = 1e-4
 SINGLE_ITERATIONS = 150
@@ -60,6 +61,7 @@ class Certified:
     first_check: int = 10
     memory: int = 5
     single_first: bool = True
+    name = "certified"
     default_tol = 1e-4
     default_max_iter = 10_000
 
@@ -72,16 +74,27 @@ class Certified:
         tol: float,
         max_iter: int,
         state: State | None = None,
+        n_iter: int = 0,
         callback: Callable[[Check], Any] | None = None,
     ) -> Outcome:
-        """Solve the problem for one `lam`."""
-        run = Run(self, lam, engine, max_iter, callback)
+        """Solve the problem for one `lam`.
+
+        With `n_iter` the state is one that an interrupted run left after so many iterations.
+        """
+        run = Run(self, lam, engine, max_iter, callback, n_iter)
+        single = self.single_first and single_is_worth_it(problem)
         if state is not None:
-            run.resume(problem, self._adopt(state, problem, lam))
-        elif self.single_first and single_is_worth_it(problem):
-            run.begin(in_single(problem), *self._start(problem, lam))
+            state = self._adopt(state, problem, lam)
+            single = single and n_iter > 0 and is_single(state)
+        if single:
+            if state is None:
+                run.begin(in_single(problem), *self._start(problem, lam))
+            else:
+                run.resume(in_single(problem), state)
             run.iterate(max(tol, SINGLE_TOL), min(max_iter, SINGLE_ITERATIONS))
             run.resume(problem, run.suspend(tol, max_iter))
+        elif state is not None:
+            run.resume(problem, state)
         else:
             run.begin(problem, *self._start(problem, lam))
         run.iterate(tol, max_iter)
@@ -122,10 +135,12 @@ class Run:
         engine: Engine,
         max_iter: int,
         callback: Callable[[Check], Any] | None,
+        n_iter: int = 0,
     ) -> None:
         self.solver, self.lam, self.engine, self.callback = solver, lam, engine, callback
+        self.watcher = watching()
         self.history: list[Check] = []
-        self.n_iter, self.next_check = 0, min(solver.first_check, max_iter)
+        self.n_iter, self.next_check = n_iter, min(n_iter + solver.first_check, max_iter)
         self.residuals: tuple[float, ...] = ()
         self.reason = StopReason.MAX_ITER
         self.spectrum: Any = None
@@ -167,6 +182,11 @@ class Run:
             self.G = self.engine.total("step", self.spectrum.shrink)
             self.n_iter += 1
             self.G = self.anderson.after(self.n_iter, self.G)
+            self.watcher.iteration(self.n_iter, self._snapshot)
+
+    def _snapshot(self) -> Snapshot:
+        arrays = tuple(copy(A) for A in self.driver.states())
+        return Snapshot(arrays, self.penalties.b1, self.penalties.b2, "certified", self.n_iter)
 
     def _decompose(self) -> None:
         self.spectrum = self.driver.spectrum(self.G, 1 / self.penalties.b1)
@@ -189,6 +209,7 @@ class Run:
         primal, dual = self.best.primal, self.best.dual
         check = Check(self.n_iter, primal, dual, self.residuals, pair, seconds)
         self.history.append(check)
+        self.watcher.check(check)
         asked = self.callback is not None and not stopped and bool(self.callback(check))
         if primal - dual <= tol * abs(
             primal
@@ -246,6 +267,11 @@ def single_is_worth_it(problem: Problem) -> bool:
         return False
     largest = [float(problem.reduction.s.max()), float(problem.reduction.values.max())]
     return all(1e-5 < value < 1e5 for value in largest)
+
+
+def is_single(state: State) -> bool:
+    """Whether a state comes from the part of a run in single precision."""
+    return all(A.dtype in (np.float32, np.complex64) for A in state.arrays)
 
 
 def in_single(problem: Problem) -> Problem:

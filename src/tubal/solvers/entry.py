@@ -12,14 +12,16 @@ import numpy as np
 from tubal import noise as noises
 from tubal import transforms
 from tubal._threads import effective_jobs
-from tubal.input import Array, Samples, namespace, read, samples_first
+from tubal.input import Array, Samples, device_of, namespace, read, samples_first
 from tubal.problem import Lambda, Problem, positive, resolve_lam
 from tubal.reduction import reduce
+from tubal.solvers.blocks import Penalties
 from tubal.solvers.certified import Certified
 from tubal.solvers.driver import Outcome, assemble, block_spans, problem_kind
 from tubal.solvers.engines import Engine, Inline, Threads
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, State, StopReason
+from tubal.solvers.watching import Snapshot, watching
 
 SOLVERS: dict[str, type[Certified] | type[Published]] = {
     "certified": Certified,
@@ -259,12 +261,22 @@ class _Runner:
         problem = self.prepared.problem
         if self.prepared.is_zero:
             return _zero_solution(self.prepared, lam)
-        with self.engine as engine:
-            outcome = self.solver.run(
-                problem, lam, engine,
-                tol=self.tol, max_iter=self.max_iter, state=state, callback=self.callback,
-            )  # fmt: skip
-            solution = _solution(self.prepared, lam, outcome, engine)
+        watcher = watching()
+        snapshot = watcher.begin(self.solver.name, self.tol, self.max_iter)
+        n_iter = 0
+        if snapshot is not None:
+            state = _continued(snapshot, problem)
+            n_iter = min(snapshot.n_iter, self.max_iter - 1)
+        try:
+            with self.engine as engine:
+                outcome = self.solver.run(
+                    problem, lam, engine,
+                    tol=self.tol, max_iter=self.max_iter,
+                    state=state, n_iter=n_iter, callback=self.callback,
+                )  # fmt: skip
+                solution = _solution(self.prepared, lam, outcome, engine)
+        finally:
+            watcher.end()
         if outcome.reason is StopReason.MAX_ITER:
             _warn(outcome, self.tol, self.solver)
         return solution
@@ -418,6 +430,18 @@ def _check_warm(warm_start: Any, prepared: Prepared) -> State | None:
     state = warm_start.state
     if state is None or not _fits(state, prepared.problem):
         msg = "warm_start is a solution of another kind of problem or shape; leave it out"
+        raise ValueError(msg)
+    return state
+
+
+def _continued(snapshot: Snapshot, problem: Problem) -> State:
+    """Return the state of a snapshot, refusing that of another problem."""
+    x = problem.reduction.x
+    arrays = tuple(namespace(x).asarray(A, device=device_of(x)) for A in snapshot.arrays)
+    penalties = Penalties(snapshot.b1, snapshot.b2, 1.0)
+    state = State(arrays, penalties, snapshot.solver, problem_kind(problem))
+    if not _fits(state, problem):
+        msg = "the snapshot is of another problem: start anew"
         raise ValueError(msg)
     return state
 

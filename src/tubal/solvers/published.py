@@ -34,6 +34,7 @@ from tubal.solvers.engines import Engine
 from tubal.solvers.fields import Original
 from tubal.solvers.represent import Represent, RepresentOriginal
 from tubal.solvers.solution import Certificate, Check, State, StopReason
+from tubal.solvers.watching import Snapshot, watching
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Published:
     beta0: float = 1e-4
     growth: float = 1.1
     beta_max: float = 1e8
+    name = "published"
     default_tol = 1e-8
     default_max_iter = 800
 
@@ -67,9 +69,13 @@ class Published:
         tol: float,
         max_iter: int,
         state: State | None = None,
+        n_iter: int = 0,
         callback: Callable[[Check], Any] | None = None,
     ) -> Outcome:
-        """Run the schedule for one `lam`."""
+        """Run the schedule for one `lam`.
+
+        With `n_iter` the state is one that an interrupted run left after so many iterations.
+        """
         begin = time.perf_counter()
         driver = Driver(problem, lam, engine)
         penalties = Penalties(self.beta0, self.beta0, 1.0)
@@ -80,7 +86,7 @@ class Published:
             make = partial(load_block, problem, lam, penalties, state.arrays)
         G = driver.place(lambda span: Follower(make(span), problem))
         history: list[Check] = []
-        reason, n_iter, largest = StopReason.MAX_ITER, 0, np.inf
+        reason, largest, watcher = StopReason.MAX_ITER, np.inf, watching()
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
             spectrum = driver.spectrum(G, 1 / penalties.b1)
             beta = min(self.beta_max, self.growth * penalties.b1)
@@ -98,12 +104,19 @@ class Published:
                 numbers = tuple(float(value) for value in residuals)
                 check = Check(n_iter, values.primal, values.dual, numbers, pair, seconds)
                 history.append(check)
+                watcher.check(check)
                 asked = callback is not None and bool(callback(check))
                 if asked and reason is StopReason.MAX_ITER and n_iter < max_iter:
                     reason = StopReason.CALLBACK
             penalties = Penalties(beta, beta, 1.0)
+            watcher.iteration(n_iter, partial(_snapshot, driver, beta, n_iter))
         best = Certificate(history[-1].primal, history[-1].dual)
         return driver.finish(penalties, best, n_iter, history, reason, "published")
+
+
+def _snapshot(driver: Driver, beta: float, n_iter: int) -> Snapshot:
+    arrays = tuple(copy(A) for A in driver.states())
+    return Snapshot(arrays, beta, beta, "published", n_iter)
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,13 @@ class Solution:
     lam: float
     state: State | None = field(repr=False, compare=False, default=None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # An enum by its name, since skops knows none.
+        return {**self.__dict__, "stop_reason": self.stop_reason.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "stop_reason": StopReason[state["stop_reason"]]})
+
 
 def _is_index(i: Any) -> bool:
     return isinstance(i, (int, np.integer)) and not isinstance(i, bool)

@@ -1,0 +1,139 @@
+"""The parser, the table of commands, and the way out: exit codes and error lines."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from tubal import __version__
+from tubal.cli import about, bench, datasets, fitting, options
+
+BAD_INPUT = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+Add = Callable[[argparse.ArgumentParser], None]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 on success, 2 for bad input, 130 after Ctrl-C.
+    """
+    args = argparse.Namespace(debug=False)
+    try:
+        _parser().parse_args(argv, namespace=args)
+        args.run(args)
+    except KeyboardInterrupt as stop:
+        what = f"; {stop}" if str(stop) else ""
+        print(f"tubal: interrupted{what}", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        if args.debug:
+            raise
+        print(f"tubal: error: {_one_line(error)}", file=sys.stderr)
+        return BAD_INPUT
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return f"not enough memory: {text}" if isinstance(error, MemoryError) else text
+
+
+def _nothing(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+# Name -> function and arguments; a mapping instead stands for commands of a command. What --help
+# says is the docstring of the function: a line, and an example below it.
+COMMANDS: dict[str, tuple[Any, Any]] = {
+    "cluster": (fitting.cluster, options.cluster_arguments),
+    "predict": (fitting.predict, options.predict_arguments),
+    "outliers": (fitting.outliers, options.outliers_arguments),
+    "complete": (fitting.complete, options.complete_arguments),
+    "demo": (about.demo, _nothing),
+    "bench": (
+        "Reproduce the tables of the paper.",
+        {
+            "list": (bench.list_, _nothing),
+            "run": (bench.run, bench.run_arguments),
+            "table": (bench.table, bench.table_arguments),
+        },
+    ),
+    "datasets": (
+        "Data sets of the paper.",
+        {
+            "list": (datasets.list_, _nothing),
+            "info": (datasets.info, datasets.info_arguments),
+            "fetch": (datasets.fetch, datasets.fetch_arguments),
+        },
+    ),
+    "info": (about.info, _nothing),
+}
+EXAMPLE = """\
+example:
+  tubal cluster pictures/ -k 10
+  tubal predict tubal-pictures more-pictures/
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints take one line and the same way out as any bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        msg = f"{message} (try '{self.prog} --help')"
+        raise ValueError(msg)
+
+
+def _parser() -> _Parser:
+    debug = _Parser(add_help=False)
+    debug.add_argument(
+        "--debug",
+        action="store_true",
+        default=argparse.SUPPRESS,  # a subcommand must not undo `tubal --debug demo`
+        help="show the full traceback of an error",
+    )
+    parser = _Parser(
+        prog="tubal",
+        description="Clustering of multiway data that contains outliers and holes.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[debug],
+    )
+    parser.add_argument("--version", action="version", version=f"tubal {__version__}")
+    commands = parser.add_subparsers(metavar="command", required=True)
+    for name, command in COMMANDS.items():
+        _add_command(commands, name, command, debug)
+    return parser
+
+
+def _add_command(commands: Any, name: str, command: Any, debug: _Parser) -> None:
+    what, inside = command
+    if isinstance(inside, dict):
+        group = commands.add_parser(name, help=what, description=what, parents=[debug])
+        inner = group.add_subparsers(metavar="command", required=True)
+        for key, value in inside.items():
+            _add_command(inner, key, value, debug)
+        return
+    summary, _, rest = (inspect.getdoc(what) or "").partition("\n")
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=rest.strip() or None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[debug],
+    )
+    inside(parser)
+    parser.set_defaults(run=what)

@@ -1,0 +1,220 @@
+"""What a fit leaves on the disk: a folder that is there whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tubal import __version__
+from tubal.cli.about import CORE_PACKAGES, installed
+
+MARK = "run.json"
+"""The file by which a folder is known as one of ours."""
+LARGE = 10_000
+"""Arrays with more entries than this are only named in run.json."""
+
+
+def check_target(target: Path, force: bool) -> None:
+    """Refuse a folder that must not be replaced, before any work."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not target.is_dir() or not (target / MARK).is_file():
+        msg = f"{target} exists and holds no results of tubal: choose another --out"
+        raise ValueError(msg)
+    if not force:
+        msg = f"{target} holds earlier results: --force replaces them, --out chooses another folder"
+        raise ValueError(msg)
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Give a folder to write into, which gets its name when all is written.
+
+    What stood there before is removed only then. After an error nothing of the new one is left.
+    """
+    target = target.resolve()
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    temporary.mkdir()
+    try:
+        yield temporary
+        _put_in_place(temporary, target, old)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # not empty: somebody else needs it by now
+                folder.rmdir()
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _put_in_place(new: Path, target: Path, old: Path) -> None:
+    if target.exists():
+        target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+
+
+def beside(target: Path, suffix: str) -> Path:
+    """Return a path beside a folder; also for one that is called "." or ".."."""
+    named = target if target.name and target.name != ".." else target.resolve()
+    return named.with_name(named.name + suffix)
+
+
+def table_text(columns: dict[str, Sequence[Any]]) -> str:
+    """Return columns as CSV; NaN becomes an empty field, True and False 1 and 0."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(map(_field, column) for column in columns.values()), strict=True))
+    return out.getvalue()
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return "" if np.isnan(value) else f"{value:.9g}"
+    return str(value)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_model(folder: Path, estimator: Any, kind: str) -> str:
+    """Write the fitted estimator; return the name of the file."""
+    name = f"model.{kind}"
+    estimator._made_with = versions()
+    if kind == "skops":
+        skops_io().dump(estimator, folder / name)
+    else:
+        import joblib
+
+        joblib.dump(estimator, folder / name)
+    return name
+
+
+def read_model(path: Path) -> Any:
+    """Load an estimator that `write_model` wrote, from its file or its folder."""
+    if path.is_dir():
+        found = [path / name for name in ("model.joblib", "model.skops") if (path / name).exists()]
+        if not found:
+            msg = f"{path} holds no model.joblib or model.skops"
+            raise ValueError(msg)
+        path = found[0]
+    if not path.is_file():
+        msg = f"MODEL {path} does not exist"
+        raise ValueError(msg)
+    return _load_skops(path) if path.suffix == ".skops" else _load_joblib(path)
+
+
+def _load_joblib(path: Path) -> Any:
+    import pickle
+
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except (
+        pickle.UnpicklingError, EOFError, KeyError, IndexError, AttributeError, ValueError,
+        ImportError,
+    ) as error:  # fmt: skip
+        msg = f"{path} is no model that this version can load ({type(error).__name__}: {error})"
+        raise ValueError(msg) from None
+
+
+def _load_skops(path: Path) -> Any:
+    """Load with the types of tubal and the two others that a fit holds; refuse any other."""
+    import zipfile
+
+    io = skops_io()
+    try:
+        types = io.get_untrusted_types(file=path)
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+        msg = f"{path} is no skops file ({type(error).__name__}: {error})"
+        raise ValueError(msg) from None
+    strange = [name for name in types if not name.startswith("tubal.") and name not in TRUSTED]
+    if strange:
+        msg = f"{path} needs types that are not tubal's and is not loaded: {', '.join(strange)}"
+        raise ValueError(msg)
+    return io.load(path, trusted=types)
+
+
+TRUSTED = frozenset({"scipy.sparse._csr.csr_array", "types.SimpleNamespace"})
+
+
+def skops_io() -> Any:
+    """Import skops, or say how to get it."""
+    try:
+        import skops.io
+    except ImportError:
+        msg = "--model-format skops needs the package skops: pip install 'tubal[files]'"
+        raise ImportError(msg) from None
+    return skops.io
+
+
+def check_versions(estimator: Any) -> list[str]:
+    """Return a warning for each package that has another version than the model was made with."""
+    made, now = getattr(estimator, "_made_with", {}), versions()
+    return [
+        f"the model was made with {name} {made[name]}, this is {now[name]}"
+        for name in ("tubal", "scikit-learn", "numpy")
+        if name in made and made[name] != now[name]
+    ]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of all that computes."""
+    found = {name: installed(name) for name in (*CORE_PACKAGES, "numba", "torch")}
+    found = {name: number for name, number in found.items() if number != "not installed"}
+    return {"tubal": __version__, "python": platform.python_version(), **found}
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write plain values as JSON; numbers that JSON has no word for become null."""
+    text = json.dumps(plain(content), indent=2, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """Return values as JSON knows them; what it has no word for as text.
+
+    >>> plain({"a": float("nan"), "b": (1, None), "c": 1j})
+    {'a': None, 'b': [1, None], 'c': '1j'}
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, (np.bool_, np.integer)):
+        return value.item()
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.size > LARGE:
+        return f"array of shape {value.shape}"
+    if isinstance(value, Iterable):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else repr(value)
