@@ -33,6 +33,7 @@ FLOW = (
     "estimators",
     "bench",
     "report",
+    "plot",
     "cli",
 )
 # Rooms beside the flow, with the first room that they may not import any more.
