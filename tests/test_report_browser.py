@@ -271,6 +271,10 @@ class TestGraph:
         first = tip.inner_text()
         page.keyboard.press("ArrowRight")
         assert tip.inner_text() != first
+        name = tip.locator("b").inner_text()
+        page.keyboard.press("Enter")
+        assert page.locator("dialog h3").inner_text() == name
+        page.keyboard.press("Escape")
         box = canvas.bounding_box()
         page.mouse.move(box["x"] + 5, box["y"] + 5)
         assert tip.is_hidden()
@@ -399,4 +403,4 @@ class TestOtherReports:
               return (performance.now() - start) / 20000;
             }"""
         )
-        assert seconds < 0.25  # for one step, two frames included
+        assert seconds < 0.5  # for one step, two frames included; 0.05 to 0.1 on two cores

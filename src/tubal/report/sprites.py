@@ -20,6 +20,8 @@ LONGEST = {"picture": 96, "heat": 96, "lines": 160}  # values along the longer s
 LOSSLESS = 12e6  # values in all tiles; compressed and as text this stays below 20 MB
 LOSSY = 40e6
 SMALLEST = 8
+MANY = 5e6  # values
+PART = 512  # samples at a time
 SHEET = 16  # tiles along the side of a sheet
 
 
@@ -97,11 +99,15 @@ class Scale:
 
     @classmethod
     def of(cls, values: np.ndarray, kind: str) -> Scale:
-        """Find the range of samples (n, height, width), NaN left out."""
-        seen = values[np.isfinite(values)]
-        low, high = (float(x) for x in np.percentile(seen, [0.25, 99.75]))
+        """Find the range of samples (n, height, width), NaN left out.
+
+        Of very many values, percentiles are those of samples at equal distances.
+        """
+        least, most = (float(f.reduce(values, axis=None)) for f in (np.fmin, np.fmax))
+        values = values[:: max(1, int(values.size / MANY))]
+        low, high = (float(x) for x in np.percentile(values[np.isfinite(values)], [0.25, 99.75]))
         if kind == "picture":
-            return cls._flat(*_usual_range(float(seen.min()), float(seen.max()), low, high), False)
+            return cls._flat(*_usual_range(least, most, low, high), False)
         if kind == "lines" and values.ndim == 3 and _uneven(values):
             return cls._by_column(values)
         if kind == "heat" and low < 0 < high:
@@ -181,19 +187,25 @@ def draw(values: np.ndarray, kind: str, *, scale: Scale | None = None, sheets: i
     """
     scale = Scale.of(values, kind) if scale is None else scale
     side = _side(values, kind, sheets)
+    parts = [
+        _small(np.asarray(values[start : start + PART], dtype=float), kind, scale, side)
+        for start in range(0, len(values), PART)
+    ]
+    tiles, seen = (np.concatenate(list(part)) for part in zip(*parts, strict=True))
+    tiles = tiles if tiles.ndim == 4 else tiles[..., None]
+    return Tiles(kind, tiles, None if seen.all() else seen, scale)
+
+
+def _small(values: np.ndarray, kind: str, scale: Scale, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples as 8-bit values, and which of these were observed."""
+    rows = kind == "lines"
     holes = np.isnan(values[..., 0] if values.ndim == 4 else values)
-    if scale.by_column:  # before columns are put together
-        values = np.where(np.isnan(values), np.nan, scale.apply(values).astype(float))
-        scale_of_tiles = Scale(np.array(0.0), np.array(255.0), False)
-    else:
-        scale_of_tiles = scale
-    small = shrink(values, side, fixed_rows=kind == "lines")
-    observed = None
-    if holes.any():
-        seen = shrink((~holes).astype(float), side, fixed_rows=kind == "lines")
-        observed = seen >= 0.5
-    tiles = scale_of_tiles.apply(small)
-    return Tiles(kind, tiles if tiles.ndim == 4 else tiles[..., None], observed, scale)
+    seen = shrink((~holes).astype(float), side, fixed_rows=rows) >= 0.5
+    if not scale.by_column:
+        return scale.apply(shrink(values, side, fixed_rows=rows)), seen
+    # Columns of several scales are scaled before they are put together.
+    values = np.where(np.isnan(values), np.nan, scale.apply(values).astype(float))
+    return np.round(np.nan_to_num(shrink(values, side, fixed_rows=rows))).astype(np.uint8), seen
 
 
 def shrink(values: np.ndarray, side: int, *, fixed_rows: bool = False) -> np.ndarray:
@@ -224,7 +236,7 @@ def pillow() -> Any:
 
 
 def read_pictures(images: Any, n: int) -> np.ndarray:
-    """Return pictures given by the user as floats (n, height, width) or (n, height, width, 3).
+    """Return pictures given by the user as one array (n, height, width) or (n, height, width, 3).
 
     Pictures of several sizes are put in the middle of the largest size, smaller ones of them
     surrounded by nothing.
@@ -237,7 +249,9 @@ def read_pictures(images: Any, n: int) -> np.ndarray:
     if count != n:
         msg = f"images must hold one picture for each of the {n} samples, got {count}"
         raise ValueError(msg)
-    pictures = [_picture(picture, i) for i, picture in enumerate(images)]
+    if isinstance(images, np.ndarray) and images.dtype.kind in "buif" and 2 < images.ndim < 5:
+        return _check_pictures(images)
+    pictures = [_check_pictures(_picture(p, i)[None], i)[0] for i, p in enumerate(images)]
     if any(p.ndim == 3 for p in pictures):
         pictures = [p if p.ndim == 3 else np.repeat(p[..., None], 3, axis=2) for p in pictures]
     height, width = (max(p.shape[axis] for p in pictures) for axis in (0, 1))
@@ -248,21 +262,25 @@ def read_pictures(images: Any, n: int) -> np.ndarray:
 
 def _picture(picture: Any, i: int) -> np.ndarray:
     try:
-        array = np.asarray(picture, dtype=float)
+        return np.asarray(picture, dtype=float)
     except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.ndim == 3 and array.shape[2] == 4:
-        array = array[..., :3]
-    if array.ndim == 3 and array.shape[2] == 1:
-        array = array[..., 0]
-    grey, colour = array.ndim == 2, array.ndim == 3 and array.shape[2] == 3
-    if not (grey or colour) or not array.size or not np.isfinite(array).any():
+        msg = f"images must hold arrays of numbers, got {type(picture).__name__} for sample {i}"
+        raise ValueError(msg) from None
+
+
+def _check_pictures(pictures: np.ndarray, i: int | None = None) -> np.ndarray:
+    """Return pictures (m, height, width) or (m, height, width, 3), without a layer of opacity."""
+    shape = pictures.shape[1:]
+    if len(shape) == 3 and shape[2] in (1, 4):
+        pictures = pictures[..., 0] if shape[2] == 1 else pictures[..., :3]
+    grey, colour = pictures.ndim == 3, pictures.ndim == 4 and pictures.shape[3] == 3
+    if not (grey or colour) or not pictures.size or not np.isfinite(pictures).any():
         msg = (
-            "images must be arrays of height x width or height x width x 3 numbers, "
-            f"got shape {np.shape(array)} for sample {i}"
+            "images must be arrays of height x width or height x width x 3 finite numbers, "
+            f"got shape {shape}" + ("" if i is None else f" for sample {i}")
         )
         raise ValueError(msg)
-    return array
+    return pictures
 
 
 def _centred(picture: np.ndarray, height: int, width: int) -> np.ndarray:

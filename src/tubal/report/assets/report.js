@@ -669,10 +669,14 @@
     canvas.addEventListener("click", () => { if (focus >= 0) show(placed[focus][2]); });
     canvas.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (step && !placed.length) drawChart("map"); // the focus may come before the eye
       if (step && placed.length) {
         event.preventDefault();
         point((focus + step + placed.length) % placed.length);
-      } else if (event.key === "Enter" && focus >= 0) show(placed[focus][2]);
+      } else if (event.key === "Enter" && focus >= 0) {
+        event.preventDefault(); // else the key would go on to the button of the dialog
+        show(placed[focus][2]);
+      }
       else if (event.key === "Escape") point(-1);
     });
   }
