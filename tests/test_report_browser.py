@@ -254,7 +254,7 @@ class TestGallery:
         assert page.locator("dialog h3").inner_text() == name
         assert page.locator("dialog canvas").count() == 3
         page.keyboard.press("Escape")
-        assert page.locator("dialog").count() == 0
+        page.locator("dialog").wait_for(state="detached")
         assert second.evaluate("e => e === document.activeElement")
 
 
@@ -277,7 +277,7 @@ class TestGraph:
         page.keyboard.press("Escape")
         box = canvas.bounding_box()
         page.mouse.move(box["x"] + 5, box["y"] + 5)
-        assert tip.is_hidden()
+        tip.wait_for(state="hidden")
 
     def test_charts_have_their_marks(self, visit, path, fitted):
         page = visit(path)
