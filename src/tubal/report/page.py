@@ -68,6 +68,8 @@ def write(
     if target.is_dir() or not target.absolute().parent.is_dir():
         msg = f"path must name a file in a folder that exists, got {str(path)!r}"
         raise ValueError(msg)
+    for package in (_jinja, pillow):
+        package()  # before any work
     findings = examine(fitted, names=names, title=title)
     pictures = None if images is None else read_pictures(images, len(findings.inputs))
     _replace(target, render(findings, tiles(findings, pictures, show)))
@@ -143,6 +145,7 @@ def payload(findings: Findings, drawn: dict[str, Tiles]) -> dict[str, Any]:
                 "gap": _number(c.gap),
             }
             for c in findings.history
+            if np.isfinite(c.primal)
         ],
         "missing": missing.tolist() if missing.any() else None,
         "gain": gain(findings, drawn),

@@ -186,7 +186,7 @@
     canvas.style.height = `${h}px`;
     canvas.style.aspectRatio = `${w} / ${h}`;
     if (set.kind !== "lines" && Math.max(set.width, set.height) <= 64) canvas.classList.add("sharp");
-    if (set.holes && what !== "clean" && set.kind !== "lines") canvas.classList.add("holes");
+    if (set.holes && what !== "clean" && what !== "difference" && set.kind !== "lines") canvas.classList.add("holes");
     Object.assign(canvas.dataset, { set: what, sample: i, cluster, w, h });
     eye.observe(canvas);
     return canvas;
@@ -486,10 +486,11 @@
       f.picture.append(svg("line", { class: "axis", x1: f.left, x2: f.right, y1: y(t), y2: y(t) }));
       f.picture.append(svg("text", { x: f.left - 8, y: y(t) + 4, "text-anchor": "end" }, format(t)));
     }
-    for (const t of ticks(xs[0], xs[1], Math.max(2, Math.floor((f.right - f.left) / 90)))) {
+    for (const t of ticks(xs[0], xs[1], Math.max(2, Math.floor((f.right - f.left) / 70)))) {
+      if (x(t) < f.left + 24) continue; // there stands the name of the axis
       f.picture.append(svg("text", { x: x(t), y: f.bottom + 18, "text-anchor": "middle" }, t));
     }
-    f.picture.append(svg("text", { x: f.right, y: f.bottom - 6, "text-anchor": "end" }, "iteration"));
+    f.picture.append(svg("text", { x: f.left - 8, y: f.bottom + 18, "text-anchor": "end" }, "iteration"));
   }
 
   function curve(f, points, style) {
@@ -509,7 +510,7 @@
     [least, most] = [least - pad, most + pad];
     const y = (v) => f.bottom - ((v - least) / (most - least)) * (f.bottom - f.top);
     const x = at(f);
-    axes(f, xs, x, y, ticks(least, most, 4), (v) => v.toFixed(Math.max(0, Math.min(9, Math.ceil(1 - Math.log10(most - least))))));
+    axes(f, xs, x, y, ticks(least, most, 6), (v) => v.toFixed(Math.max(0, Math.min(9, Math.ceil(1 - Math.log10(most - least))))));
     curve(f, h.map((c) => [x(c.iteration), y(c.primal)]), "a");
     curve(f, h.filter((c) => c.dual !== null).map((c) => [x(c.iteration), y(c.dual)]), "b");
     const g = frame($("gap"), "Relative duality gap, on a logarithmic scale", [64, 14, 8, 28]);
