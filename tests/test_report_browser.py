@@ -350,6 +350,7 @@ class TestAppearance:
         assert unnamed == []
 
 
+@pytest.mark.slow  # a fit and a report each
 class TestOtherReports:
     def test_hostile_names(self, visit, data, fitted, tmp_path):
         evil = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", '=1,"x"\n']
@@ -380,7 +381,6 @@ class TestOtherReports:
         used = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v) => v)"
         assert page.locator(".tile canvas").first.evaluate(used)
 
-    @pytest.mark.slow
     def test_five_thousand_pictures_stay_responsive(self, visit, tmp_path):
         rng = np.random.default_rng(0)
         digits = datasets.load_demo(500, outliers=0).X
