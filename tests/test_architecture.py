@@ -36,6 +36,7 @@ FLOW = (
     "files",
     "bench",
     "report",
+    "plot",
     "cli",
 )
 # Rooms beside the flow, with the first room that they may not import any more.

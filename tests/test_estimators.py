@@ -266,6 +266,74 @@ class TestRelabel:
             np.testing.assert_array_equal(est.labels_, before)
 
 
+class TestRelabelWithoutCut:
+    """`relabel(recut=False)`: the clusters of the last cut stand, only the threshold moves."""
+
+    @staticmethod
+    def naive(est, cut, threshold, n_neighbors=5):
+        """Return labels sample by sample, from the whole table of similarities."""
+        similarity = est._fitted.similarity.tile(np.arange(len(cut)))
+        members = np.flatnonzero(cut >= 0)
+        labels = np.full(len(cut), -1)
+        for j in np.flatnonzero(est.outlier_scores_ <= threshold):
+            labels[j] = cut[j]
+            if cut[j] == -1:
+                near = members[np.argsort(-similarity[j, members])[:n_neighbors]]
+                votes = [similarity[j, near[cut[near] == k]].sum() for k in range(est.n_clusters_)]
+                labels[j] = np.argmax(votes) if max(votes) > 0 else -1
+        return labels
+
+    def test_it_equals_the_naive_version(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X)
+        cut, scores = est.labels_.copy(), np.sort(est.outlier_scores_)
+        for threshold in (scores[0] - 1, *scores[::17], scores[-10], scores[-1], np.inf):
+            est.relabel(threshold=threshold, recut=False)
+            np.testing.assert_array_equal(est.labels_, self.naive(est, cut, threshold))
+            assert est.threshold_ == threshold
+
+    @pytest.mark.parametrize("graph", ["auto", "published"])
+    def test_it_depends_on_the_last_threshold_only(self, data, graph):
+        est = ORTLRR(4, graph=graph, random_state=0).fit(data.X)
+        before = est.labels_.copy(), est.threshold_
+        direct = est.relabel(contamination=0.05, recut=False).labels_
+        est.relabel(contamination=0.5, recut=False).relabel(threshold=np.inf, recut=False)
+        np.testing.assert_array_equal(est.relabel(contamination=0.05, recut=False).labels_, direct)
+        est.relabel(threshold=before[1], recut=False)
+        np.testing.assert_array_equal(est.labels_, before[0])
+
+    def test_the_next_cut_is_what_stands(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X).relabel(contamination=0.5)
+        cut = est.labels_.copy()
+        est.relabel(threshold=np.inf, recut=False)
+        kept = cut >= 0
+        np.testing.assert_array_equal(est.labels_[kept], cut[kept])
+        assert (est.labels_ >= 0).all()
+        assert metrics.clustering_accuracy(data.labels, est.labels_) > 0.99
+
+    def test_only_the_decision_changes(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X)
+        affinity, embedding = est.affinity_, est.embedding_
+        est.relabel(contamination=0.4, recut=False)
+        assert est.affinity_ is affinity
+        assert est.embedding_ is embedding
+        np.testing.assert_array_equal(est.outliers_, est.labels_ == -1)
+        assert est.outliers_.sum() == round(0.4 * len(data.X))
+        np.testing.assert_array_equal(est.predict(data.X), est.labels_)
+
+    def test_everything_may_be_flagged(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X).relabel(threshold=-1.0, recut=False)
+        assert est.outliers_.all()
+        assert (est.predict(data.clean[:5]) == -1).all()
+
+    def test_errors_leave_the_fit_alone(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X)
+        before = est.labels_.copy()
+        for wrong in ({"recut": "no"}, {"recut": False, "n_clusters": 3}):
+            with pytest.raises(ValueError, match="recut"):
+                est.relabel(threshold=np.inf, **wrong)
+            np.testing.assert_array_equal(est.labels_, before)
+
+
 class TestNewSamples:
     @pytest.mark.parametrize("missing", [0.0, 0.1])
     def test_held_out_halves(self, missing):

@@ -3,8 +3,8 @@
 The modules are the rooms of one flow, and imports go one way along it::
 
     input -> transforms -> algebra -> noise -> reduction -> problem -> solvers / sparse
-          -> representation -> outliers -> graph -> spectral -> estimators -> files -> bench
-          -> report / cli
+          -> representation -> scales -> outliers -> graph -> spectral -> selection -> estimators
+          -> files -> bench -> report -> plot / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal import metrics as metrics
     from tubal import noise as noise
     from tubal import outliers as outliers
+    from tubal import plot as plot
+    from tubal import report as report
     from tubal import sparse as sparse
     from tubal import spectral as spectral
     from tubal import transforms as transforms
@@ -70,6 +72,8 @@ _HOME = {
     "noise": "noise",
     "outliers": "outliers",
     "path": "solvers",
+    "plot": "plot",
+    "report": "report",
     "solve": "solvers",
     "sparse": "sparse",
     "spectral": "spectral",

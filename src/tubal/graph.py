@@ -128,10 +128,7 @@ class MultiScale(Graph):
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the similarities with the nearest kept samples."""
-        if new.fitted is None:
-            msg = "votes are for new samples: a representation with `fitted`"
-            raise ValueError(msg)
-        kernel = self._inner(new.fitted, kept).similarity
+        kernel = self._inner(new.fitted or new, kept).similarity
         position = np.where(kept, np.cumsum(kept) - 1, -1)
         twins = np.where(new.twins >= 0, position[new.twins], -1)
         ties = kernel.extended(new.complete())

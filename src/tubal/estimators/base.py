@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from types import MethodType, SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -17,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from tubal.estimators.summary import with_facts
 from tubal.input import Samples, read, to_numpy
 from tubal.solvers import Check, watching
 
@@ -145,6 +148,58 @@ class TensorEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
             msg = f"X holds samples of shape {shape}, the fit had samples of {self.sample_shape_}"
             raise ValueError(msg)
         return samples
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        names: Sequence[str] | None = None,
+        images: Any = None,
+        title: str | None = None,
+        show: str = "auto",
+    ) -> Path:
+        """Write what the fit found as one HTML page that needs no network.
+
+        Clusters and outliers with pictures of the samples, scores with a threshold that can be
+        moved in the page, the graph, the certificate, recovered entries, and how to reproduce it.
+        Needs the extra `report`. See `tubal.report.write`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one that exists is replaced.
+        names : sequence of str or None
+            A name for each sample of the fit; numbers by default.
+        images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), \
+        sequence of such arrays, or None
+            Pictures to show for the samples; by default the samples themselves are drawn.
+        title : str or None
+        show : {"auto", "picture", "heat", "lines"}
+            How samples are drawn: as grey or colour pictures, as heat maps, or as lines.
+
+        Returns
+        -------
+        Path
+            Of the file.
+        """
+        self._check_fitted()
+        # A later room: loaded by name when it is asked for, as the package loads its public names.
+        room = import_module("tubal.report")
+        written: Path = room.write(self, path, names=names, images=images, title=title, show=show)
+        return written
+
+    def _repr_html_inner(self) -> str:
+        return self._with_facts(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_facts(bundle["text/html"])
+        return bundle
+
+    def _with_facts(self, html: str) -> str:
+        """Say what a fit found above the diagram of scikit-learn; nothing before a fit."""
+        return with_facts(html, self) if hasattr(self, "sample_shape_") else html
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "sample_shape_")

@@ -12,7 +12,9 @@ from tubal import graph as graphs
 from tubal import spectral
 from tubal.estimators.base import fits
 from tubal.estimators.model import TensorModel, check_contamination, new_threshold
+from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
+from tubal.representation import Representation
 
 
 class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
@@ -53,10 +55,18 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         threshold: float | None = None,
         contamination: float | str | None = None,
         n_clusters: int | str | None = None,
+        recut: bool = True,
     ) -> Self:
         """Decide again about outliers and clusters, without solving again.
 
         What is not given stays as it is; parameters that were set after the fit do not matter.
+
+        By default the graph of the kept samples is built and cut again, so that clusters may
+        change everywhere. With `recut=False` the clusters of the last cut stand: samples above the
+        threshold become outliers, and one that is taken back joins the cluster for which the
+        samples of that cut vote, as a new sample does in `predict`; when it is tied to none of
+        them it stays an outlier. Only `labels_`, `outliers_` and `threshold_` change then, and the
+        answer for a threshold does not depend on thresholds that were tried before.
 
         Parameters
         ----------
@@ -66,14 +76,23 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             Share of outliers; "auto" asks the detector. Not together with `threshold`.
         n_clusters : int, "auto" or None
             "auto" estimates the number. None keeps the number that was asked for, and estimates
-            again where none was.
+            again where none was. Only with `recut`.
+        recut : bool
+            Whether the clusters are found again.
 
         Returns
         -------
         self
         """
         self._check_fitted()
+        check_flag("recut", recut)
         value = new_threshold(self, threshold, contamination, self._threshold)
+        if not recut:
+            if n_clusters is not None:
+                msg = f"n_clusters={n_clusters!r} needs recut=True: clusters stand without a cut"
+                raise ValueError(msg)
+            self._flag(value)
+            return self
         if isinstance(n_clusters, str) and n_clusters == "auto":
             count = None
         else:
@@ -124,26 +143,52 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             _, margins = self._vote(X)
             return margins
         self._check_fitted()
-        return margins_of((self.affinity_ @ self._members()).toarray(), self.labels_)
+        kept = ~self.outliers_
+        share = (self.affinity_ @ self._members(kept, self.labels_)).toarray()
+        back = kept & (share.max(axis=1, initial=0) <= 0)  # taken back after the cut: no edges
+        if back.any():
+            share[back] = self._shares(self._fitted, kept, self.labels_)[back]
+        return margins_of(share, self.labels_)
 
     def _vote(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return labels and margins of samples; those of the fit keep what they had there."""
         new, _ = self._code(X)
-        votes = self._graph().votes(new, ~self.outliers_, self._frozen.n_jobs)
-        share = (votes @ self._members()).toarray()
+        share = self._shares(new, ~self.outliers_, self.labels_)
         labels = share.argmax(axis=1)
         labels[(self._scores(new) > self.threshold_) | (share.max(axis=1) <= 0)] = -1
         old = new.twins >= 0
         margins = np.where(old, self.margins()[new.twins], margins_of(share, labels))
         return np.where(old, self.labels_[new.twins], labels), margins
 
-    def _members(self) -> scipy.sparse.csr_array:
+    def _shares(self, samples: Representation, kept: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return how much the kept samples of each cluster vote for samples, a column a cluster."""
+        votes = self._graph().votes(samples, kept, self._frozen.n_jobs)
+        table: np.ndarray = (votes @ self._members(kept, labels)).toarray()
+        return table
+
+    def _members(self, kept: np.ndarray, labels: np.ndarray) -> scipy.sparse.csr_array:
         """Return which kept sample (row) belongs to which cluster (column)."""
-        kept = ~self.outliers_
         return scipy.sparse.csr_array(
-            (np.ones(kept.sum()), (np.flatnonzero(kept), self.labels_[kept])),
+            (np.ones(kept.sum()), (np.flatnonzero(kept), labels[kept])),
             shape=(len(kept), self.n_clusters_),
         )
+
+    def _standing(self) -> np.ndarray:
+        """Return the cluster of each sample by the last cut, whatever its score is.
+
+        Outliers of the cut have the cluster that they join when they are taken back.
+        """
+        cut = self._cut_labels
+        if (cut >= 0).all():
+            return cut
+        share = self._shares(self._fitted, cut >= 0, cut)
+        joined = np.where(share.max(axis=1) > 0, share.argmax(axis=1), -1)
+        return np.where(cut >= 0, cut, joined)
+
+    def _flag(self, threshold: float) -> None:
+        """Move the threshold and let the clusters stand."""
+        labels = np.where(self.outlier_scores_ > threshold, -1, self._standing())
+        self.threshold_, self.labels_, self.outliers_ = threshold, labels, labels == -1
 
     def _check_clusterer(self, n_samples: int) -> int | None:
         """Check what does not depend on the values of the data; return the number of clusters."""
@@ -192,6 +237,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         self.eigenvalues_ = result.eigenvalues
         self.labels_ = np.full(len(kept), -1)
         self.labels_[kept] = result.labels
+        self._cut_labels, self._cut_threshold = self.labels_.copy(), threshold
         self.embedding_ = np.full((len(kept), result.vectors.shape[1]), np.nan)
         self.embedding_[kept] = result.vectors
 

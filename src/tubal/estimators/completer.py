@@ -100,14 +100,26 @@ class TensorCompleter(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self._fit(self._read(X, reset=True))
+        self._complete(self._read(X, reset=True))
         return self
 
     @fits
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return X with its missing entries filled."""
-        samples = self._read(X, reset=True)
-        return _filled(on_cpu(samples), self._fit(samples))
+        self._complete(self._read(X, reset=True))
+        return self._completed.copy()
+
+    def _complete(self, samples: Samples) -> None:
+        """Fill the samples of a fit, and keep them."""
+        L = self._fit(samples)
+        samples = on_cpu(samples)
+        self._observed, self._completed = samples.observed, _filled(samples, L)
+
+    def _inputs(self) -> np.ndarray:
+        """Return the samples of the fit, with NaN where an entry was missing."""
+        if self._observed is None:
+            return self._completed
+        return np.where(self._observed.reshape(self._completed.shape), self._completed, np.nan)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return samples with their missing entries filled; observed ones stay as they are.

@@ -40,6 +40,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Represent and score the samples of a fit."""
         self.__dict__.pop("completion_", None)
         self._seed = int(check_random_state(self._frozen.random_state).randint(2**31 - 1))
+        self._observed = None if samples.observed is None else to_numpy(samples.observed)
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
@@ -50,6 +51,14 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
             self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
         self.outlier_scores_ = self._detection.scores
         self.X_clean_ = self._restore(self._fitted.L, sizes)
+        self._sizes = sizes
+
+    def _inputs(self) -> np.ndarray:
+        """Return the samples of the fit, to rounding, with NaN where an entry was missing."""
+        values = self._restore(self._fitted.samples.values, self._sizes)
+        if self._observed is None:
+            return values
+        return np.where(self._observed.reshape(values.shape), values, np.nan)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return how normal samples are: the negative outlier score, high for normal ones.

@@ -24,7 +24,7 @@ from tubal.spectral.assignment import (
     ModularityKMeans,
     resolve,
 )
-from tubal.spectral.count import ClusterCount, estimate_n_clusters
+from tubal.spectral.count import ClusterCount, estimate_n_clusters, relative_gaps
 from tubal.spectral.cut import Clusters, Cut, ncut, partition, resolve_cut
 from tubal.spectral.embedding import Embedding, embed
 
@@ -45,6 +45,7 @@ __all__ = [
     "modularity",
     "ncut",
     "partition",
+    "relative_gaps",
     "resolve",
     "resolve_cut",
 ]

@@ -101,13 +101,31 @@ def estimate_n_clusters(
     embedding = embed(W, min(most + 1, n), random_state=random_state)
     mu = 1 - embedding.values
     mu = mu if most < n else np.append(mu, 1.0)  # so that a graph without edges has a last gap
-    gaps = _gaps(mu, min(components, most))
+    gaps = relative_gaps(mu, min(components, most))
     second, first = np.sort(np.append(gaps, 0.0))[-2:]
     confidence = 1 - second / first if components <= most else 0.0
     return ClusterCount(int(np.argmax(gaps)) + 1, float(confidence), mu, gaps, embedding)
 
 
-def _gaps(mu: np.ndarray, components: int) -> np.ndarray:
+def relative_gaps(mu: np.ndarray, components: int = 1) -> np.ndarray:
+    """Return how much the eigenvalues speak for 1, 2, ... clusters; see `estimate_n_clusters`.
+
+    Parameters
+    ----------
+    mu : array of shape (m + 1,)
+        Smallest eigenvalues of the normalised Laplacian, ascending.
+    components : int
+        Connected components of the graph, at most m.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> relative_gaps(np.array([0.0, 0.01, 0.5])).round(2)
+    array([0.6 , 4.58])
+    """
     gaps = np.sqrt(np.arange(1, len(mu))) * np.diff(np.log(mu + SOFT))
     gaps[: components - 1] = 0.0
     trivial = 0.0 if components == 1 else gaps[components - 1]
