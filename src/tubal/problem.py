@@ -67,15 +67,7 @@ class Problem:
 
     def theta_of_rank(self, rank: float) -> float:
         """Return theta at which the closed form has this nuclear norm, averaged over slices."""
-        d, weights = self.curvature, self.transform.weights
-        target = rank * weights.sum()
-
-        def excess(theta: float) -> float:
-            return float(
-                weights @ np.clip(1 - theta / np.maximum(d, 1e-300), 0, None).sum(1) - target
-            )
-
-        return _bisect(excess, *_positive_range(d))
+        return theta_of_rank(self.curvature, self.transform.weights, rank)
 
     def theta_of_lam(self, lam: float) -> float:
         """Return theta at which the closed form's typical residual over theta is `lam`."""
@@ -298,23 +290,36 @@ def _relative(problem: Problem, t: float) -> float:
 def _auto(problem: Problem, rank: float) -> float:
     if problem.transform.n_slices == 1 and rank > _average_rank(problem) / 2:
         return _relative(problem, 0.9)
-    return _effective_rank(problem, suggested_rank(problem, rank))
+    values = to_numpy(problem.reduction.values)
+    return _effective_rank(problem, suggested_rank(values, problem.transform.weights, rank))
 
 
-def suggested_rank(problem: Problem, least: float = 2.0) -> float:
-    """Return the effective rank that the spectrum suggests, as `Lambda.auto` explains."""
-    if problem.transform.n_slices > 1:
-        rank = _stable_rank(problem)
+def suggested_rank(values: np.ndarray, weights: np.ndarray, least: float = 2.0) -> float:
+    """Return the effective rank that the spectrum suggests, as `Lambda.auto` explains.
+
+    `values` are the singular values of the data, K x r.
+    """
+    squares = values.astype(float) ** 2
+    if len(weights) > 1:
+        rank = _stable_rank(squares, weights)
     else:
-        s = to_numpy(problem.reduction.values).astype(float)[0]
-        rank = float(s.sum() ** 2 / np.sum(s**2)) if s.any() else 1.0
-    return min(max(least, rank), _average_rank(problem) / 2)
+        rank = float(values.sum() ** 2 / squares.sum()) if squares.any() else 1.0
+    return min(max(least, rank), float(weights @ (values > 0).sum(1) / weights.sum()) / 2)
 
 
-def _stable_rank(problem: Problem) -> float:
-    """Return the stable rank of the data, averaged over slices by their energy."""
-    squares = to_numpy(problem.reduction.values).astype(float) ** 2
-    weights = problem.transform.weights
+def theta_of_rank(d: np.ndarray, weights: np.ndarray, rank: float) -> float:
+    """Return theta at which `sum (1 - theta/d)_+`, averaged over slices, is `rank`."""
+    target = rank * weights.sum()
+    safe = np.maximum(d, 1e-300)
+
+    def excess(theta: float) -> float:
+        return float(weights @ np.clip(1 - theta / safe, 0, None).sum(1) - target)
+
+    return _bisect(excess, *_positive_range(d))
+
+
+def _stable_rank(squares: np.ndarray, weights: np.ndarray) -> float:
+    """Return the stable rank for squared singular values, averaged over slices by their energy."""
     largest = squares.max(axis=1)
     energy = weights * squares.sum(axis=1)
     ranks = squares.sum(axis=1) / np.where(largest > 0, largest, 1)

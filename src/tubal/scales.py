@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tubal import noise as noises
-from tubal.input import Samples
-from tubal.problem import Problem, suggested_rank
-from tubal.reduction import reciprocal, reduce, slices
+from tubal.problem import suggested_rank, theta_of_rank
+from tubal.reduction import slices
 from tubal.representation import Rows, Ties
 from tubal.transforms import Transform
 
 FACTORS = (0.5, 0.75, 1.0, 1.5)
 """Effective ranks, as multiples of the suggested one."""
 
-Slices = tuple[np.ndarray, ...]
+MOST_FEATURES = 100
+"""Slices with more products of coordinates than this are multiplied one by one."""
+
+MOST_BYTES = 2**24
+"""Products of a slice are kept up to this size; beyond it slices are multiplied one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,80 +46,133 @@ class ScaleKernel(Ties):
         `S^-1 U^H`, which turns slices of samples to rows of V^H.
     roots : arrays of shape (K, r)
         `(1 - theta / S^2)_+^(1/2)`, one for each rank.
-    columns, rows : tuples of arrays of shape (r_k, n) and (r_k, m)
-        `roots V^H` of the samples of the fit and of those in question, for each rank the slices.
-    own, new : arrays of shape (n_ranks, n) and (n_ranks, m)
-        Norms of the tubes of samples with themselves.
+    columns, rows : tuples of Coded
+        The samples of the fit and those in question, at each rank.
     """
 
     transform: Transform
     rank: float
     back: np.ndarray
     roots: tuple[np.ndarray, ...]
-    columns: tuple[Slices, ...]
-    rows: tuple[Slices, ...]
-    own: np.ndarray
-    new: np.ndarray
+    columns: tuple[Coded, ...]
+    rows: tuple[Coded, ...]
 
     @classmethod
     def of(
         cls, values: np.ndarray, transform: Transform, factors: Sequence[float] = FACTORS
     ) -> ScaleKernel:
         """Build it for complete samples (n, n1, *sizes)."""
-        data = Samples(np.asarray(values, dtype=np.float32), None, False)
-        problem = Problem(data, reduce(data, transform, "data"), noises.resolve("l21"))
-        rank, curvature = suggested_rank(problem), np.maximum(problem.curvature, 1e-300)
-        roots = tuple(
-            np.sqrt(np.clip(1 - problem.theta_of_rank(rank * f) / curvature, 0, None)).astype("f4")
-            for f in factors
-        )
-        reduction = problem.reduction
-        back = reciprocal(reduction.s)[..., None] * reduction.U.conj().mT
-        columns = tuple(_coded(reduction.rows(), root) for root in roots)
-        own = _tube_norms(columns, transform)
-        return cls(transform, rank, back, roots, columns, columns, own, own)
+        X = slices(transform, np.asarray(values, dtype=np.float32))
+        s, back = _skinny(X)
+        weights = transform.weights
+        rank = suggested_rank(s, weights)
+        d = s**2
+        thetas = [theta_of_rank(d, weights, rank * factor) for factor in factors]
+        used = max(1, int((d > min(thetas)).sum(axis=1).max(initial=0)))
+        d, back = np.maximum(d[:, :used], 1e-300), back[:, :used]
+        roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
+        columns = _coded(back @ X, roots, transform)
+        return cls(transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
         """Return the similarities of new complete samples (m, n1, *sizes)."""
         V = self.back @ slices(self.transform, np.asarray(new, dtype=np.float32))
-        rows = tuple(_coded(V, root) for root in self.roots)
-        return replace(self, rows=rows, new=_tube_norms(rows, self.transform))
+        return replace(self, rows=_coded(V, self.roots, self.transform))
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Number of rows and of columns."""
-        return self.new.shape[1], self.own.shape[1]
+        return self.rows[0].count, self.columns[0].count
 
     def tile(self, rows: Rows) -> np.ndarray:
         """Return similarities, a row a sample in question."""
         mean: Any = 0.0
-        for scale, columns in enumerate(self.columns):
-            total: Any = 0.0
-            for k, omega in enumerate(_omega(self.transform)):
-                part = self.rows[scale][k][:, rows].conj().T @ columns[k]
-                total = total + omega * (part.real**2 + part.imag**2)
-            size = self.new[scale, rows][:, None] * self.own[scale]
-            mean = mean + np.sqrt(np.divide(total, size, out=np.zeros_like(size), where=size > 0))
+        for own, other in zip(self.rows, self.columns, strict=True):
+            mean = mean + np.sqrt(own.squares(rows, other))
         return np.minimum(mean / len(self.columns), 1).astype(float)
 
 
-def _coded(V: np.ndarray, root: np.ndarray) -> Slices:
-    """Return `root V` of each slice, without the directions that are zero."""
-    return tuple(
-        np.ascontiguousarray((r[:, None] * v)[r > 0]) for v, r in zip(V, root, strict=True)
-    )
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Samples at one rank: `b_k = roots V^H` of each slice, scaled to similarity 1 with itself.
+
+    The square of a similarity is `sum_k omega_k |b_k^H c_k|^2`. For slices with few coordinates
+    that is an inner product of their products, which one matrix product gives for all slices.
+
+    Attributes
+    ----------
+    slices : list of arrays of shape (r_k, m)
+        Times `omega_k^(1/4)`.
+    count : int
+        Number of samples.
+    """
+
+    slices: list[np.ndarray]
+    count: int
+
+    def squares(self, rows: Rows, other: Coded) -> np.ndarray:
+        """Return the squared similarities of some of these samples with others."""
+        total = self.products[:, rows].T @ other.products
+        for mine, theirs in zip(self.single, other.single, strict=True):
+            part = mine[:, rows].conj().T @ theirs
+            total += part.real**2 + part.imag**2 if np.iscomplexobj(part) else part**2
+        return np.maximum(total, 0, out=total)
+
+    @property
+    def single(self) -> list[np.ndarray]:
+        """The slices with many coordinates."""
+        return [part for part in self.slices if _n_products(part) > MOST_FEATURES]
+
+    @cached_property
+    def products(self) -> np.ndarray:
+        """Products of coordinates of all other slices, one below the other."""
+        parts = [_products(part) for part in self.slices if 0 < _n_products(part) <= MOST_FEATURES]
+        return np.concatenate([np.zeros((0, self.count), "f4"), *parts])
 
 
-def _tube_norms(coded: tuple[Slices, ...], transform: Transform) -> np.ndarray:
-    """Return the norms of the tubes of samples with themselves, a row a rank."""
-    omega = _omega(transform)
+def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return singular values (K, r), falling, and `S^-1 U^H` (K, r, n1) of slices.
 
-    def of_rank(parts: Slices) -> np.ndarray:
-        tubes = np.stack([np.sum(part.real**2 + part.imag**2, axis=0) for part in parts])
-        return np.sqrt(omega @ tubes**2)
+    From the smaller of the two Gram matrices, in double precision.
+    """
+    wide = X.astype(np.result_type(X.dtype, np.float64))
+    tall = X.shape[1] > X.shape[2]
+    left = wide.conj().mT if tall else wide
+    squares, Q = np.linalg.eigh(left @ left.conj().mT)
+    squares, Q = squares[:, ::-1], Q[:, :, ::-1]
+    level = (max(X.shape) * np.finfo(np.float32).eps) ** 2 * squares.max(initial=0)
+    s = np.sqrt(np.where(squares > level, squares, 0))
+    power = 2 if tall else 1
+    inverse = np.where(s > 0, 1 / np.where(s > 0, s, 1) ** power, 0)[..., None]
+    back = inverse * (Q.conj().mT @ left if tall else Q.conj().mT)
+    return s, back.astype(X.dtype)
 
-    return np.stack([of_rank(parts) for parts in coded])
+
+def _coded(V: np.ndarray, roots: tuple[np.ndarray, ...], transform: Transform) -> tuple[Coded, ...]:
+    """Return samples with rows V of the right singular vectors at every rank."""
+    quarter = (transform.weights / transform.scale).astype("f4") ** 0.25
+
+    def at_rank(root: np.ndarray) -> Coded:
+        parts = [
+            (q * r[r > 0])[:, None] * v[r > 0] for v, r, q in zip(V, root, quarter, strict=True)
+        ]
+        energy = [np.sum(part.real**2 + part.imag**2, axis=0) for part in parts]
+        own = np.sqrt(np.sqrt(np.sum(np.square(energy), axis=0)))
+        scale = np.where(own > 0, 1 / np.where(own > 0, own, 1), 0).astype("f4")
+        return Coded([part * scale for part in parts], V.shape[2])
+
+    return tuple(at_rank(root) for root in roots)
 
 
-def _omega(transform: Transform) -> np.ndarray:
-    return (transform.weights / transform.scale).astype(np.float32)
+def _n_products(part: np.ndarray) -> int:
+    r = len(part)
+    count = r * r if np.iscomplexobj(part) else r * (r + 1) // 2
+    return count if count * part.shape[1] * 4 <= MOST_BYTES else MOST_FEATURES + 1
+
+
+def _products(b: np.ndarray) -> np.ndarray:
+    """Return products of coordinates f with `<f(b), f(c)> = |b^H c|^2` for every column."""
+    i, j = np.triu_indices(len(b), 1)
+    mixed = b[i] * b[j].conj() * np.float32(2**0.5)
+    parts = [(b * b.conj()).real, mixed.real]
+    return np.concatenate([*parts, mixed.imag] if np.iscomplexobj(b) else parts)

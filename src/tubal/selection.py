@@ -21,8 +21,15 @@ from tubal.graph import MultiScale
 from tubal.input import Samples, namespace
 from tubal.representation import Representation, Ties
 
-MOST_SAMPLES = 2000
+MOST_SAMPLES = 1000
 """From larger sets so many samples are drawn for the choice."""
+
+COMPARED = (0.5, 1.0)
+"""Effective ranks at which views are compared, as multiples of the suggested one."""
+
+CLEARLY = 0.005
+"""Vectors, which forget the shape of the samples and cost more to solve for, have to be better by
+this much."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +189,11 @@ def select(
         seen = samples.observed
         samples = Samples(samples.values[rows], None if seen is None else seen[rows], samples.table)
     complete = Samples(_mean_filled(samples), None, samples.table)
-    found = list(_judged(complete, candidates, n_clusters, graph or MultiScale(), seed, n_jobs))
-    ordered = sorted(found, key=lambda candidate: -candidate.modularity)
+    graph = MultiScale(factors=COMPARED) if graph is None else graph
+    found = list(_judged(complete, candidates, n_clusters, graph, seed, n_jobs))
+    ordered = sorted(
+        found, key=lambda found: (found.view.axis is None) * CLEARLY - found.modularity
+    )
     return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
 
 
@@ -196,7 +206,7 @@ def _judged(
     n_jobs: int | None,
 ) -> Iterator[Candidate]:
     everyone = np.ones(samples.n_samples, bool)
-    cut = spectral.Cut(spectral.DiffusionWard())
+    cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
     for view in candidates:
         arranged = view.arrange(samples)
         values = arranged.values

@@ -144,7 +144,7 @@ class Session(ABC):
         self.warnings = sorted({_for_the_shell(str(item.message)) for item in caught})
 
     def _report(self, folder: Path, fitted: Any, loaded: Loaded) -> None:
-        if self.args.no_report or not hasattr(fitted, "report"):
+        if self.args.no_report:
             return
         try:
             fitted.report(folder / "report.html", names=loaded.names, images=loaded.X)
