@@ -24,6 +24,13 @@ from tubal.representation import (
     stack_tiles,
 )
 
+__all__ = [
+    "Absolute",
+    "Graph",
+    "Nearest",
+    "resolve",
+]
+
 
 class Graph(ABC):
     """A rule that ties samples to each other."""
