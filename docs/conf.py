@@ -73,6 +73,7 @@ sphinx_gallery_conf = {
         ]
     ),
     "abort_on_example_error": True,
+    "capture_repr": (),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

@@ -97,7 +97,7 @@ print(f"{'IsolationForest':20} AUC of the outliers {metrics.outlier_auc(truth ==
 # what it set aside in the last row:
 
 groups = [X[est.labels_ == k][:10] for k in range(8)] + [X[est.outliers_][:10]]
-fig, axes = plt.subplots(len(groups), 10, figsize=(6, 5.6))
+fig, axes = plt.subplots(len(groups), 10, figsize=(6, 5.6), layout="constrained")
 for row, group in zip(axes, groups, strict=True):
     for ax in row:
         ax.axis("off")

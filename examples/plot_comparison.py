@@ -89,7 +89,7 @@ for name, rows in results.items():
 # graph alone comes next; where time matters more than outliers, it is a good choice. HDBSCAN,
 # which also sets samples aside, finds no dense groups among raw pixels.
 
-fig, ax = plt.subplots(figsize=(7, 3))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 names = list(clusterers)
 values = [[row[0] for row in results[name]] for name in names]
 for i, value in enumerate(values):

@@ -72,7 +72,9 @@ X, truth = X[order], truth[order]
 
 def show(pictures, columns, title):
     rows = -(-len(pictures) // columns)
-    fig, axes = plt.subplots(rows, columns, figsize=(8, 0.4 + 8 / columns * rows), squeeze=False)
+    fig, axes = plt.subplots(
+        rows, columns, figsize=(8, 0.4 + 8 / columns * rows), layout="constrained", squeeze=False
+    )
     for ax in axes.flat:
         ax.axis("off")
     for ax, picture in zip(axes.flat, pictures, strict=False):
@@ -98,6 +100,8 @@ print(f"proved to be within {est.certificate_.gap:.1e} of the optimum")
 
 rows = [X[est.labels_ == k][:12] for k in range(5)]
 show(np.concatenate([r for r in rows if len(r) == 12]), 12, "One cluster a row")
+
+# %%
 show(X[est.outliers_][:24], 12, "Set aside")
 
 # %%

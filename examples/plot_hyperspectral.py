@@ -96,7 +96,7 @@ for name, labels in simple.items():
 # pixels are known.
 
 found = metrics.match_labels(material.ravel(), est.labels_).reshape(size, size)
-fig, axes = plt.subplots(1, 4, figsize=(10, 2.8))
+fig, axes = plt.subplots(1, 4, figsize=(10, 2.8), layout="constrained")
 panels = {
     "band 9": cube[..., 8],
     "flagged": flagged,

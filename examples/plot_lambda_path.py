@@ -47,7 +47,7 @@ for t, solution in zip(positions, solutions, strict=True):
 # lie on the same scale:
 
 lams = np.array([solution.lam for solution in solutions])
-fig, ax = plt.subplots(figsize=(7, 3.4))
+fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 _, usual, odd = np.array(table).T
 ax.semilogx(lams, usual, "o-", label="samples")
 ax.semilogx(lams, odd, "s-", label="outliers")

@@ -48,7 +48,7 @@ for share, row in zip(shares, rows, strict=True):
 # shrinks as more is missing.
 
 accuracy, auc, other = np.array(rows).T
-fig, ax = plt.subplots(figsize=(6, 3.2))
+fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.plot(shares, accuracy, "o-", label="ORTLRR, accuracy")
 ax.plot(shares, auc, "s--", label="ORTLRR, AUC of the outliers")
 ax.plot(shares, other, "^-", label="KNNImputer + spectral, accuracy")
@@ -81,7 +81,7 @@ for name, values in (
 # digit has close neighbours to copy from. See the sensor panels for data where it has not.
 
 digits = np.flatnonzero(~data.outliers)[:10]
-fig, axes = plt.subplots(4, 10, figsize=(8, 3.6))
+fig, axes = plt.subplots(4, 10, figsize=(8, 3.6), layout="constrained")
 panels = {"given": data.X, "completed": completed, "ORTLRR": est.X_clean_, "truth": data.complete}
 for row, (name, pictures) in zip(axes, panels.items(), strict=True):
     for ax, picture in zip(row, pictures[digits], strict=True):

@@ -37,7 +37,7 @@ print(f"10 digits: found {digits.n_clusters_}, confidence {digits.n_clusters_con
 # The eigenvalues of the graph's Laplacian tell why. A large gap after the k-th one means k
 # groups. `eigenvalues_` of the subspaces have one; those of the digits rise evenly.
 
-fig, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained", sharey=True)
 for ax, est, title in zip(axes, (clear, digits), ("6 subspaces", "10 digits"), strict=True):
     values = est.eigenvalues_[:20]
     ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=4)

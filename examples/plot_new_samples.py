@@ -56,7 +56,7 @@ print(f"with a third of the pixels missing: accuracy {accuracy:.3f}")
 
 clean = est.transform(holes)
 shown = np.flatnonzero(~data.outliers[new])[:10]
-fig, axes = plt.subplots(3, 10, figsize=(8, 2.8))
+fig, axes = plt.subplots(3, 10, figsize=(8, 2.8), layout="constrained")
 for row, pictures, name in zip(
     axes, (holes, clean, data.X[new]), ("given", "transform", "truth"), strict=True
 ):

@@ -87,7 +87,7 @@ for imputer in (SimpleImputer(), KNNImputer()):
 # A window with a dead channel: what was recorded and lost, and what the fit says.
 
 window, channel = np.argwhere(lost)[0]
-fig, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained", sharey=True)
 axes[0].plot(time, X[window].T, lw=1)
 axes[0].set(title="a window, as recorded", xlabel="time")
 axes[1].plot(time, complete[window, channel], "k", lw=1, label="lost")

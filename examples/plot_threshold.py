@@ -25,7 +25,7 @@ print(
     f" threshold {est.threshold_:.2f}, {est.outliers_.sum()} flagged"
 )
 
-fig, ax = plt.subplots(figsize=(7, 3))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 bins = np.linspace(0, est.outlier_scores_.max(), 60)
 ax.hist(est.outlier_scores_[~data.outliers], bins, label="digits")
 ax.hist(est.outlier_scores_[data.outliers], bins, label="scraps of photographs")
@@ -59,7 +59,7 @@ print(f"four times: {perf_counter() - start:.2f} s")
 est.relabel(contamination="auto")
 digits = np.flatnonzero(~data.outliers)
 odd = digits[np.argsort(-est.outlier_scores_[digits])][:12]
-fig, axes = plt.subplots(1, 12, figsize=(8, 1))
+fig, axes = plt.subplots(1, 12, figsize=(8, 1), layout="constrained")
 for ax, i in zip(axes, odd, strict=True):
     ax.imshow(data.X[i], cmap="gray")
     ax.set_title(f"{data.labels[i]}", fontsize=8)

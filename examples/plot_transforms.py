@@ -57,7 +57,7 @@ for kind, row in table.items():
 # No transform wins everywhere. For data whose axis is circular or may be shifted the DFT is the
 # safe first choice; for tables of unordered slices "none"; and trying two or three costs seconds.
 
-fig, ax = plt.subplots(figsize=(7, 3))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 width = 0.16
 for i, name in enumerate(names):
     values = [row[i] for row in table.values()]

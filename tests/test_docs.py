@@ -89,7 +89,15 @@ def test_pages_lead_somewhere():
     for page in [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
         if page.is_relative_to(DOCS) and page.relative_to(DOCS).parts[0] in refresh.BUILT:
             continue
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
             if "://" in target or target.startswith("auto_examples/"):  # made by the build
                 continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_pictures_of_the_readme_are_there():
+    pictures = re.findall(r"!\[[^]]+\]\(([^)\s]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert pictures
+    if not (DOCS / "images").is_dir():
+        pytest.skip("this checkout has no pictures")
+    assert [name for name in pictures if not (ROOT / name).is_file()] == []
