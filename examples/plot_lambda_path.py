@@ -20,7 +20,7 @@ import numpy as np
 
 from tubal import Lambda, datasets, metrics, path, solve
 
-data = datasets.make_tensor_subspaces(40, 20, 4, 2, 40, outliers=0.2, noise=0.05, random_state=0)
+data = datasets.make_tensor_subspaces(30, 12, 4, 2, 40, outliers=0.2, noise=0.05, random_state=0)
 positions = np.linspace(0.1, 0.8, 10)
 start = perf_counter()
 solutions = path(data.X, lams=[Lambda.relative(t) for t in positions])
@@ -52,9 +52,9 @@ _, usual, odd = np.array(table).T
 ax.semilogx(lams, usual, "o-", label="samples")
 ax.semilogx(lams, odd, "s-", label="outliers")
 rules = (Lambda.auto(), Lambda.paper(1), Lambda.paper(4), Lambda.effective_rank(4))
-for i, rule in enumerate(rules):
+for rule, style in zip(rules, ("-", "--", "-.", ":"), strict=True):
     lam = solve(data.X, lam=rule, tol=1e-2).lam
-    ax.axvline(lam, color=f"C{i + 2}", ls="--", label=repr(rule))
+    ax.axvline(lam, color="k", lw=1, ls=style, label=repr(rule))
 ax.set(xlabel="lam", ylabel="share of a sample that is noise")
 ax.legend(fontsize=8)
 
