@@ -57,9 +57,16 @@ def test_the_reference_lists_the_names_of_the_package():
     assert listed()["tubal"] == {*tubal.__all__} - {*MODULES, "__version__"}
 
 
+def public(module: types.ModuleType) -> set[str]:
+    """Return what a module says is public, or else what it defines without an underscore."""
+    own = (name for name, value in vars(module).items() if not name.startswith("_")
+           and getattr(value, "__module__", None) == module.__name__)  # fmt: skip
+    return set(getattr(module, "__all__", own))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_reference_lists_the_names_of_a_module(name):
-    assert listed()[f"tubal.{name}"] == set(getattr(tubal, name).__all__)
+    assert listed().get(f"tubal.{name}", set()) == public(getattr(tubal, name))
 
 
 @pytest.mark.parametrize("module", sorted(listed()))
