@@ -194,6 +194,74 @@ def test_the_first_rooms_do_not_load_optional_packages():
     assert loaded.isdisjoint({"matplotlib", "dask", "torch"})
 
 
+CORE = {"numpy", "scipy", "sklearn", "threadpoolctl", "array_api_compat"}
+
+
+def imported_at_once(source: str) -> set[str]:
+    """Return the packages that a module imports when it is loaded: not inside functions."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.Import):
+                names.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.split(".")[0])
+            elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+                    waiting.append(node)
+    return names
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_the_core_only(path):
+    loaded = imported_at_once(path.read_text(encoding="utf-8"))
+    assert loaded <= {*sys.stdlib_module_names, *CORE, "tubal"}, "import it where it is used"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import numpy as np\nfrom scipy import linalg", {"numpy", "scipy"}),
+        (
+            "class A:\n    import rich\n\ntry:\n    import numba\nexcept E:\n    pass",
+            {"rich", "numba"},
+        ),
+        ("def f():\n    import torch", set()),
+        ("if TYPE_CHECKING:\n    import torch", set()),
+        ("from . import input", set()),
+    ],
+)
+def test_imports_at_load_are_seen(source, names):
+    assert imported_at_once(source) == names
+
+
+WITHOUT_EXTRAS = """
+import sys
+from importlib.machinery import PathFinder
+
+class Hiding:
+    def find_spec(name, path=None, target=None):
+        hidden = {"numba", "rich", "jinja2", "dask", "distributed", "torch", "matplotlib", "PIL"}
+        return None if name.split(".")[0] in hidden else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hiding
+import tubal
+for name in tubal.__all__:
+    getattr(tubal, name)
+import tubal.cli
+data = tubal.datasets.load_demo(60, outliers=5)
+print(tubal.ORTLRR(n_clusters=10, random_state=0).fit(data.X).labels_.shape)
+"""
+
+
+def test_nothing_but_the_core_is_needed():
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout.strip() == "(60,)", run.stderr
+
+
 def test_public_names_load_on_first_use():
     assert set(tubal.__all__) <= set(dir(tubal))
     for name in tubal.__all__:

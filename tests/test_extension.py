@@ -377,3 +377,27 @@ def test_input_is_left_alone():
     extend(sol, "l1", samples)
     np.testing.assert_array_equal(samples.values, before[0])
     np.testing.assert_array_equal(samples.observed, before[1])
+
+
+class Tubes(noises.Noise):
+    """A noise of a user's own: the sum of the norms of all tubes."""
+
+    name = "tubes"
+
+    def value(self, E):
+        return float(np.linalg.norm(E, axis=0).sum())
+
+    def project(self, G, radius):
+        size = np.linalg.norm(G, axis=0)
+        return G * np.minimum(1, radius / np.maximum(size, 1e-300))
+
+    def dual_norm(self, Y):
+        return float(np.linalg.norm(Y, axis=0).max())
+
+
+@pytest.mark.parametrize("kind", ["data", "identity"])
+def test_a_noise_of_ones_own_is_solved_as_far_as_any_other(kind):
+    # With tubes of length 1 it is the l1 norm: the gap at which it stops is as small.
+    X, _, sol = fitted("l1", kind, "dft", shape=(8, 1, 40))
+    new = X[::-1] + 0.02
+    close(extend(sol, Tubes(), new).L, extend(sol, "l1", new).L, 2e-3)

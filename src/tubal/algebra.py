@@ -24,6 +24,36 @@ from tubal._threads import blas_threads, spans, threaded
 from tubal.input import Array, namespace
 from tubal.transforms import Transform, resolve
 
+__all__ = [
+    "TSVD",
+    "bdiag",
+    "column_ambiguity",
+    "column_basis",
+    "column_incoherence",
+    "identity",
+    "inner",
+    "inverse",
+    "ivec",
+    "multirank",
+    "norm_l1",
+    "norm_l2inf",
+    "norm_l21",
+    "nuclear_norm",
+    "pinv",
+    "project_columns",
+    "project_rows",
+    "restrict_columns",
+    "row_basis",
+    "spectral_norm",
+    "tensor_coefficients",
+    "tprod",
+    "transpose",
+    "tsvd",
+    "tubal_rank",
+    "tube_basis",
+    "vec",
+]
+
 
 class TSVD(NamedTuple):
     """The factors of `A = U * S * V^H`."""

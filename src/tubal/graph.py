@@ -25,6 +25,13 @@ from tubal.representation import (
 )
 from tubal.scales import FACTORS, ScaleKernel
 
+__all__ = [
+    "Absolute",
+    "Graph",
+    "Nearest",
+    "resolve",
+]
+
 
 class Graph(ABC):
     """A rule that ties samples to each other."""

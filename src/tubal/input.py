@@ -16,6 +16,13 @@ import array_api_compat as aac
 import numpy as np
 import scipy.sparse
 
+__all__ = [
+    "Samples",
+    "from_paper",
+    "read",
+    "to_paper",
+]
+
 Array = Any
 """An array of any library that follows the array API (NumPy, PyTorch, CuPy, ...)."""
 
@@ -31,7 +38,7 @@ class Samples:
 
     Attributes
     ----------
-    values : array of shape (n_samples, n1, *sizes)
+    values : array of shape `(n_samples, n1, *sizes)`
         Floating point, zero where an entry is missing. At least one trailing axis: a table
         `(n_samples, n1)` becomes `(n_samples, n1, 1)`.
     observed : bool array of the same shape, or None

@@ -20,6 +20,15 @@ import numpy as np
 
 from tubal.input import Array, namespace
 
+__all__ = [
+    "L1",
+    "L21",
+    "Exact",
+    "Noise",
+    "resolve",
+    "sample_norms",
+]
+
 
 class Noise(ABC):
     """A sum over samples of a norm of what is not explained."""

@@ -16,6 +16,18 @@ import numpy as np
 from tubal.input import check_count, check_positive
 from tubal.representation import Representation, nearest
 
+__all__ = [
+    "Consensus",
+    "Detection",
+    "Detector",
+    "Nothing",
+    "Residual",
+    "Scorer",
+    "contamination_threshold",
+    "resolve",
+    "two_means",
+]
+
 
 class Scorer(Protocol):
     """What scores further samples, all in the scale of the fit."""

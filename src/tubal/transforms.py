@@ -28,6 +28,19 @@ import scipy.fft
 from tubal._threads import blas_threads
 from tubal.input import Array, device_of, namespace, to_numpy
 
+__all__ = [
+    "Composed",
+    "Cosine",
+    "DataDriven",
+    "Fourier",
+    "Identity",
+    "Orthogonal",
+    "RandomOrthogonal",
+    "Transform",
+    "resolve",
+    "same_transform",
+]
+
 
 class Transform(ABC):
     """One orthogonal transform along one or more axes.
@@ -586,7 +599,7 @@ def resolve(
         Names: "dft", "dct", "rom" (random orthogonal matrix), "data" (data-driven), "none".
     sizes : int, sequence of int or None
         Lengths of the axes the transform runs along. None leaves a name without a size.
-    data, observed : array of shape (..., *sizes), optional
+    data, observed : array of shape `(..., *sizes)`, optional
         What data-driven transforms are fitted to.
     random_state : None, int or Generator
         Used for the name "rom".

@@ -289,7 +289,7 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         1 for a given number; else between 0 and 1, see `tubal.spectral.estimate_n_clusters`.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The graph; rows of outliers are empty.
-    embedding_ : array of shape (n_samples, n_clusters_)
+    embedding_ : array of shape `(n_samples, n_clusters_)`
         Eigenvectors of the graph; NaN for outliers.
     eigenvalues_ : array
         Smallest eigenvalues of the normalised Laplacian.

@@ -46,7 +46,7 @@ class Extended:
     ----------
     core : array of shape (K, r, m) or None
         Coefficients in the coordinates of the solution's `Z`; None for the identity dictionary.
-    L, E : arrays in the layout of the data, (m, n1, *sizes)
+    L, E : arrays in the layout of the data, `(m, n1, *sizes)`
         What is explained (also where nothing was observed) and what is not (zero there).
     """
 
@@ -221,13 +221,20 @@ class _Dual:
         extension = self.extension
         omega = (extension.transform.weights / extension.transform.scale)[:, None, None]
         size = extension.size[..., None]
-        rest = self.mask(self.y - state.v)
-        l1 = extension.noise.name == "l1"
-        noise = _columns(np.abs(rest)) if l1 else np.sqrt(_columns(rest**2))
+        noise = self._noise(self.mask(self.y - state.v))
         primal = _columns(omega * size * np.abs(state.u) ** 2) / 2 + extension.lam * noise
         along = extension._project(state.p)
         dual = _columns(state.p * self.y) - _columns(omega * size * np.abs(along) ** 2) / 2
         return (primal - dual) / np.maximum(primal, 1e-300)
+
+    def _noise(self, rest: np.ndarray) -> np.ndarray:
+        """Return g of each sample."""
+        noise = self.extension.noise
+        if noise.name == "l1":
+            return _columns(np.abs(rest))
+        if noise.name == "l21":
+            return np.sqrt(_columns(rest**2))
+        return np.array([noise.value(rest[..., [j]]) for j in range(rest.shape[-1])])
 
     def least_squares(self, tol: float, max_iter: int) -> np.ndarray:
         """Return `basis^H u` with `K u = y` on the mask, or as close to it as possible.

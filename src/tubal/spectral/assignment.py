@@ -68,7 +68,7 @@ class Discretise(Assignment):
         Y = largest entry of each row of X R,    R = V U^T  with  Y^T X = U S V^T,
 
     from an R whose columns are rows of X: a random one, then each time the row with the smallest
-    sum of |inner products| with those before. It stops when Y stays.
+    sum of moduli of inner products with those before. It stops when Y stays.
 
     Differences from the toolbox: its offset of 0.5 belongs to `embed` and is 0 by default; weights
     below 1e-6 are kept; eigenvectors are computed to 1e-10 instead of 1e-6. Its signs and its
