@@ -23,7 +23,7 @@ from tubal.representation import (
     neighbours,
     stack_tiles,
 )
-from tubal.scales import FACTORS, ScaleKernel
+from tubal.scales import FACTORS, ScaleKernel, View
 
 __all__ = [
     "Absolute",
@@ -107,11 +107,14 @@ class MultiScale(Graph):
         Whether to add the maximum spanning tree.
     factors : tuple of float
         Effective ranks, as multiples of the one that the spectrum suggests.
+    view : View or None
+        Arrangement and transform under which samples are compared; None: those of the fit.
     """
 
     n_neighbors: int = 5
     tree: bool = True
     factors: tuple[float, ...] = FACTORS
+    view: View | None = None
 
     def __post_init__(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
@@ -153,13 +156,14 @@ class MultiScale(Graph):
 
     def _inner(self, fitted: Representation, kept: np.ndarray) -> Representation:
         """Return the kept samples with their similarities, made once."""
-        key = (self.factors, kept.tobytes())
+        view = self.view or View(fitted.transform)
+        key = (self.factors, view, kept.tobytes())
         last = fitted.__dict__.get("_scales")
         if last is None or last[0] != key:
-            if fitted.transform is None:
-                msg = "MultiScale needs a method with a transform; use Nearest"
+            if view.transform is None:
+                msg = "MultiScale needs a method with a transform, or a view; use Nearest"
                 raise ValueError(msg)
-            ties = ScaleKernel.of(fitted.complete()[kept], fitted.transform, self.factors)
+            ties = ScaleKernel.of(fitted.complete()[kept], view, self.factors)
             n = int(kept.sum())
             inner = Representation(
                 fitted.samples, fitted.L[:0], fitted.E[:0], ties, ties, np.arange(n)

@@ -16,9 +16,9 @@ import numpy as np
 from tubal.problem import suggested_rank, theta_of_rank
 from tubal.reduction import slices
 from tubal.representation import Rows, Ties
-from tubal.transforms import Transform
+from tubal.transforms import Transform, resolve
 
-FACTORS = (0.5, 0.75, 1.0, 1.5)
+FACTORS = (0.5, 1.0, 2.0)
 """Effective ranks, as multiples of the suggested one."""
 
 MOST_FEATURES = 100
@@ -26,6 +26,39 @@ MOST_FEATURES = 100
 
 MOST_BYTES = 2**24
 """Products of a slice are kept up to this size; beyond it slices are multiplied one by one."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An arrangement of the samples and a transform.
+
+    Attributes
+    ----------
+    transform : Any
+        What `tubal.transforms.resolve` understands.
+    axis : int or None
+        Which axis of a sample takes the place of n1, the others follow in their order; None makes
+        vectors of the samples.
+    """
+
+    transform: Any
+    axis: int | None = 0
+
+    def __str__(self) -> str:
+        if self.axis is None:
+            return "none (samples as vectors)"
+        what = self.transform if isinstance(self.transform, str) else repr(self.transform)
+        return what if self.axis == 0 else f"{what}, axis {self.axis} first"
+
+    def arrange(self, values: np.ndarray) -> np.ndarray:
+        """Return samples (n, n1, *sizes) in this arrangement."""
+        if self.axis is None:
+            return values.reshape(len(values), -1, 1)
+        return np.moveaxis(values, 1 + self.axis, 1)
+
+    def plan(self, arranged: np.ndarray) -> Transform:
+        """Return the transform for arranged samples."""
+        return resolve(self.transform, arranged.shape[2:], data=arranged, random_state=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +72,7 @@ class ScaleKernel(Ties):
 
     Attributes
     ----------
+    view : View
     transform : Transform
     rank : float
         The suggested effective rank.
@@ -50,6 +84,7 @@ class ScaleKernel(Ties):
         The samples of the fit and those in question, at each rank.
     """
 
+    view: View
     transform: Transform
     rank: float
     back: np.ndarray
@@ -58,11 +93,11 @@ class ScaleKernel(Ties):
     rows: tuple[Coded, ...]
 
     @classmethod
-    def of(
-        cls, values: np.ndarray, transform: Transform, factors: Sequence[float] = FACTORS
-    ) -> ScaleKernel:
+    def of(cls, values: np.ndarray, view: View, factors: Sequence[float] = FACTORS) -> ScaleKernel:
         """Build it for complete samples (n, n1, *sizes)."""
-        X = slices(transform, np.asarray(values, dtype=np.float32))
+        arranged = view.arrange(np.asarray(values, dtype=np.float32))
+        transform = view.plan(arranged)
+        X = slices(transform, arranged)
         s, back = _skinny(X)
         weights = transform.weights
         rank = suggested_rank(s, weights)
@@ -72,11 +107,12 @@ class ScaleKernel(Ties):
         d, back = np.maximum(d[:, :used], 1e-300), back[:, :used]
         roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
         columns = _coded(back @ X, roots, transform)
-        return cls(transform, rank, back, roots, columns, columns)
+        return cls(view, transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
         """Return the similarities of new complete samples (m, n1, *sizes)."""
-        V = self.back @ slices(self.transform, np.asarray(new, dtype=np.float32))
+        arranged = self.view.arrange(np.asarray(new, dtype=np.float32))
+        V = self.back @ slices(self.transform, arranged)
         return replace(self, rows=_coded(V, self.roots, self.transform))
 
     @property

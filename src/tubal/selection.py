@@ -1,9 +1,9 @@
 """Which transform, along which axis of a sample: chosen from the data, without labels.
 
 A `View` says which axis of a sample takes the place of n1 and which transform runs along the
-others. Each view gives a graph of the samples (`tubal.scales`), and each graph a partition; the
-view whose partition has the largest modularity on its own graph is chosen. No program is solved
-for it.
+others. Each view gives a graph of the samples (`tubal.graph.MultiScale`), and each graph a
+partition; the view whose partition has the largest modularity on its own graph is chosen. No
+program is solved for it. Outliers disturb the choice, so it is made among the samples kept.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
-from tubal import spectral, transforms
+from tubal import spectral
 from tubal.graph import MultiScale
-from tubal.input import Samples, namespace
-from tubal.representation import Representation, Ties
+from tubal.representation import Representation
+from tubal.scales import View
 
-MOST_SAMPLES = 1000
+MOST_SAMPLES = 2000
 """From larger sets so many samples are drawn for the choice."""
 
 COMPARED = (0.5, 1.0)
@@ -32,59 +32,16 @@ CLEARLY = 0.005
 this much."""
 
 
-@dataclass(frozen=True)
-class View:
-    """An arrangement of the samples and a transform.
-
-    Attributes
-    ----------
-    transform : Any
-        What `tubal.transforms.resolve` understands.
-    axis : int or None
-        Which axis of a sample takes the place of n1, the others follow in their order; None makes
-        vectors of the samples.
-    """
-
-    transform: Any
-    axis: int | None = 0
-
-    def __str__(self) -> str:
-        if self.axis is None:
-            return "none (samples as vectors)"
-        what = self.transform if isinstance(self.transform, str) else repr(self.transform)
-        return what if self.axis == 0 else f"{what}, axis {self.axis} first"
-
-    def arrange(self, samples: Samples) -> Samples:
-        """Return the samples in this arrangement."""
-        if self.axis == 0:
-            return samples
-        seen = samples.observed
-        return Samples(
-            self._arranged(samples.values),
-            None if seen is None else self._arranged(seen),
-            samples.table,
-        )
-
-    def _arranged(self, values: Any) -> Any:
-        xp = namespace(values)
-        if self.axis is None:
-            return xp.reshape(values, (values.shape[0], -1, 1))
-        return xp.moveaxis(values, 1 + self.axis, 1)
-
-    def restore(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return arranged values (n, ...) as samples of the shape that they had."""
-        if self.axis:
-            values = np.moveaxis(values, 1, 1 + self.axis)
-        return values.reshape(len(values), *shape)
-
-
-def views(samples: Samples) -> list[View]:
-    """Return the views that "auto" chooses from.
+def views(shape: Sequence[int]) -> list[View]:
+    """Return the views that "auto" chooses from, for samples of this shape (n1, *sizes).
 
     For tables there is only one. Else DFT and DCT with either of the first two axes of a sample in
     the place of n1, a transform made from the data, and samples as vectors.
+
+    >>> [str(view) for view in views((28, 28))][:3]
+    ['dft', 'dct', 'dft, axis 1 first']
     """
-    _, n1, *sizes = samples.values.shape
+    n1, *sizes = shape
     if int(np.prod(sizes)) == 1:
         return [View("none", None)]
     axes = [0, 1] if n1 > 1 and sizes[0] > 1 else [0]
@@ -160,11 +117,11 @@ class Selection:
 
 
 def select(
-    samples: Samples,
-    candidates: Sequence[View],
+    rows: Representation,
+    kept: np.ndarray,
+    candidates: Sequence[View] | None = None,
     *,
     n_clusters: int | None = None,
-    graph: MultiScale | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
@@ -172,25 +129,25 @@ def select(
 
     Parameters
     ----------
-    samples : Samples
-        NumPy. Missing entries are filled by the mean of the others, for the choice alone.
-    candidates : sequence of View
+    rows : Representation
+        The samples of a fit; missing entries are filled by what it explains.
+    kept : bool array
+        Which samples take part; of more than MOST_SAMPLES a random choice does.
+    candidates : sequence of View or None
+        None: `views` of the samples.
     n_clusters : int or None
         None estimates it from the graph of the first view.
-    graph : MultiScale or None
     random_state : int, RandomState or None
-        Which samples are looked at when there are more than MOST_SAMPLES.
     n_jobs : int or None
     """
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
-    if samples.n_samples > MOST_SAMPLES:
-        rows = np.sort(rng.permutation(samples.n_samples)[:MOST_SAMPLES])
-        seen = samples.observed
-        samples = Samples(samples.values[rows], None if seen is None else seen[rows], samples.table)
-    complete = Samples(_mean_filled(samples), None, samples.table)
-    graph = MultiScale(factors=COMPARED) if graph is None else graph
-    found = list(_judged(complete, candidates, n_clusters, graph, seed, n_jobs))
+    chosen = np.flatnonzero(kept)
+    if len(chosen) > MOST_SAMPLES:
+        chosen = rng.permutation(chosen)[:MOST_SAMPLES]
+        kept = np.isin(np.arange(len(kept)), chosen)
+    candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
+    found = list(_judged(rows, kept, candidates, n_clusters, seed, n_jobs))
     ordered = sorted(
         found, key=lambda found: (found.view.axis is None) * CLEARLY - found.modularity
     )
@@ -198,45 +155,20 @@ def select(
 
 
 def _judged(
-    samples: Samples,
+    rows: Representation,
+    kept: np.ndarray,
     candidates: Sequence[View],
     n_clusters: int | None,
-    graph: MultiScale,
     seed: int,
     n_jobs: int | None,
 ) -> Iterator[Candidate]:
-    everyone = np.ones(samples.n_samples, bool)
     cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
+    if n_clusters is not None:
+        n_clusters = min(n_clusters, int(kept.sum()))
     for view in candidates:
-        arranged = view.arrange(samples)
-        values = arranged.values
-        plan = transforms.resolve(view.transform, arranged.sizes, data=values, random_state=0)
-        rows = Representation(
-            arranged, values, values, _NONE, _NONE, np.arange(len(values)), transform=plan
-        )
-        W = graph.build(rows, everyone, n_jobs)
+        graph = MultiScale(factors=COMPARED, view=view)
+        W = graph.build(rows, kept, n_jobs)[kept][:, kept]
         clusters = cut(W, n_clusters, seed)
         n_clusters = clusters.n_clusters  # estimated once, then the same for all
-        rank = graph.rank(rows, everyone)
-        yield Candidate(view, spectral.modularity(W, clusters.labels), rank, clusters.labels)
-
-
-class _NoTies(Ties):
-    """Stands where similarities come from the samples themselves."""
-
-    shape = (0, 0)
-
-    def tile(self, rows: Any) -> np.ndarray:
-        raise NotImplementedError
-
-
-_NONE = _NoTies()
-
-
-def _mean_filled(samples: Samples) -> np.ndarray:
-    """Return the values, missing ones replaced by the mean of that entry over the samples."""
-    if samples.observed is None:
-        return samples.values
-    seen = samples.observed
-    mean = np.where(seen, samples.values, 0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    return np.where(seen, samples.values, mean)
+        score = spectral.modularity(W, clusters.labels)
+        yield Candidate(view, score, graph.rank(rows, kept), clusters.labels)

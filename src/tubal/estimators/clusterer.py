@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.base import ClusterMixin
 from tubal import graph as graphs
 from tubal import spectral
 from tubal.estimators.base import fits
-from tubal.estimators.model import TensorModel, check_contamination, new_threshold
+from tubal.estimators.model import TensorModel, check_contamination, is_auto, new_threshold
 from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
 from tubal.representation import Representation
+from tubal.selection import select
 
 
 class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
@@ -45,8 +47,9 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         with self._progress(stages=3) as progress:
             self._fit_model(samples, progress)
             with progress.stage("cluster"):
-                share = check_contamination(self.contamination)
-                self._label(n_clusters, self._threshold(share))
+                threshold = self._threshold(check_contamination(self.contamination))
+                self._choose(self.outlier_scores_ <= threshold, n_clusters)
+                self._label(n_clusters, threshold)
         return self
 
     def relabel(
@@ -207,7 +210,26 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         return n_clusters
 
     def _graph(self) -> graphs.Graph:
-        return graphs.resolve(self._frozen.graph, self._auto_graph)
+        """Return the graph, with the view that was chosen for it."""
+        graph = graphs.resolve(self._frozen.graph, self._auto_graph)
+        chosen = self.__dict__.get("selection_")
+        if chosen is None or not isinstance(graph, graphs.MultiScale):
+            return graph
+        return replace(graph, view=chosen.view)
+
+    def _choose(self, kept: np.ndarray, n_clusters: int | None) -> None:
+        """Choose the view of the graph from the data, when that is left open."""
+        self.__dict__.pop("selection_", None)
+        graph = self._graph()
+        open_view = isinstance(graph, graphs.MultiScale) and graph.view is None
+        if open_view and is_auto(getattr(self._frozen, "transform", None)):
+            self.selection_ = select(
+                self._fitted,
+                kept,
+                n_clusters=n_clusters,
+                random_state=self._seed,
+                n_jobs=self._frozen.n_jobs,
+            )
 
     def _threshold(self, share: float | None) -> float:
         """Return the threshold for a share of outliers, or the one of the detector."""

@@ -14,7 +14,7 @@ from tubal.estimators.base import joined, on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.estimators.model import TensorModel, is_auto, with_holes
 from tubal.graph import MultiScale
-from tubal.input import Samples, check_flag, read, to_numpy
+from tubal.input import Samples, check_flag, namespace, read, to_numpy
 from tubal.problem import Lambda
 from tubal.representation import (
     Representation,
@@ -24,7 +24,6 @@ from tubal.representation import (
     TubeModuli,
     hat,
 )
-from tubal.selection import View, select, views
 from tubal.solvers import Check, Extension, Solution, check_options, solve
 
 
@@ -63,7 +62,7 @@ class LowRankModel(TensorModel):
             with_holes(replace(samples, table=False)),
             dictionary=self._atoms(),
             noise=noise,
-            transform=self._view.transform,
+            transform=self._plan(),
             lam=_resolve_auto(frozen.lam),
             solver=frozen.solver,
             tol=frozen.tol,
@@ -114,32 +113,23 @@ class LowRankModel(TensorModel):
         dictionary = self._frozen.dictionary
         return isinstance(dictionary, str) and dictionary == "identity"
 
-    def _choose(self, samples: Samples) -> None:
-        """Choose transform and arrangement, unless the user did."""
-        frozen = self._frozen
-        self.__dict__.pop("selection_", None)
-        if frozen.vectorize:
-            self._view = View("none", None)
-        elif not is_auto(frozen.transform):
-            self._view = View(frozen.transform)
-        else:
-            samples = on_cpu(samples)
-            self.selection_ = select(
-                samples,
-                views(samples),
-                n_clusters=getattr(frozen, "n_clusters", None),
-                random_state=self._seed,
-                n_jobs=frozen.n_jobs,
-            )
-            self._view = self.selection_.view
-
     def _arranged(self, samples: Samples) -> Samples:
-        """Turn samples to how the chosen view sees them."""
-        return self._view.arrange(samples)
+        """Turn samples to vectors for the matrix methods."""
+        if not self._frozen.vectorize:
+            return samples
+        xp, n = namespace(samples.values), samples.n_samples
+        observed = samples.observed
+        return Samples(
+            xp.reshape(samples.values, (n, -1, 1)),
+            None if observed is None else xp.reshape(observed, (n, -1, 1)),
+            samples.table,
+        )
 
-    def _rearranged(self, values: np.ndarray) -> np.ndarray:
-        """Return values in the arrangement of the view as samples of the user's shape."""
-        return self._view.restore(values, self.sample_shape_)
+    def _plan(self) -> Any:
+        """Return the transform of the program."""
+        if self._frozen.vectorize:
+            return "none"
+        return "dft" if is_auto(self._frozen.transform) else self._frozen.transform
 
     def _atoms(self) -> Any:
         """Return the dictionary, a given one in the scale and shape of the samples."""
@@ -243,8 +233,9 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     transform : str, matrix or Transform
         Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The
         name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
-        "auto" chooses among the DFT and the DCT with either axis of a sample in the place of n1, a
-        transform made from the data, and samples as vectors; see `tubal.selection`.
+        "auto" solves under the DFT, and chooses the transform under which the kept samples are then
+        compared: DFT or DCT with either axis of a sample in the place of n1, one made from the
+        data, or samples as vectors; see `tubal.selection`.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.
     dictionary : {"data", "identity"} or array-like of shape (p, n1, n3)
@@ -296,7 +287,7 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     selection_ : Selection
         With `transform="auto"`: what was chosen, the alternatives and how sure the choice is.
     solution_ : Solution
-        Of the convex program, for the normalised samples in the chosen arrangement.
+        Of the convex program, in the scale of the normalised samples.
     certificate_ : Certificate
         Bounds on the optimal value.
     lam_ : float

@@ -44,7 +44,6 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
-            self._choose(scaled)
             self._fitted = self._represent(self._arranged(scaled), step)
         with progress.stage("detect outliers"):
             detector = detectors.resolve(self._frozen.outliers)
@@ -104,16 +103,9 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Threshold on `score_samples`: samples below it are outliers."""
         return -self.threshold_
 
-    def _choose(self, samples: Samples) -> None:
-        """Choose from the data what the user left open."""
-
     def _arranged(self, samples: Samples) -> Samples:
         """Return samples in the arrangement that the model sees."""
         return samples
-
-    def _rearranged(self, values: np.ndarray) -> np.ndarray:
-        """Return values in the arrangement of the model as samples of the user's shape."""
-        return values.reshape(len(values), *self.sample_shape_)
 
     @abstractmethod
     def _represent(self, samples: Samples, step: Any) -> Representation:
@@ -170,7 +162,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
 
     def _restore(self, L: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Give recovered samples their size and the shape of the user's samples."""
-        L = self._rearranged(L)
+        L = L.reshape(len(L), *self.sample_shape_)
         return L * sizes.reshape(-1, *(1,) * (L.ndim - 1))
 
     def _code(self, X: Any) -> tuple[Representation, np.ndarray]:
