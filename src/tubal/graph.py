@@ -129,6 +129,8 @@ class MultiScale(Graph):
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the affinity between the samples of the fit, empty for those not kept."""
+        if not kept.any():
+            return scipy.sparse.csr_array((len(kept), len(kept)))
         inner = self._inner(representation, kept)
         graph = self._nearest.build(inner, np.ones(int(kept.sum()), bool), n_jobs)
         place = _places(kept)
@@ -138,6 +140,8 @@ class MultiScale(Graph):
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the similarities with the nearest kept samples."""
+        if not kept.any():
+            return scipy.sparse.csr_array((len(new.twins), len(kept)))
         kernel = self._inner(new.fitted or new, kept).similarity
         position = np.where(kept, np.cumsum(kept) - 1, -1)
         twins = np.where(new.twins >= 0, position[new.twins], -1)

@@ -60,7 +60,7 @@ class LowRankModel(TensorModel):
         noise = noises.resolve(frozen.noise)
         solution = solve(
             with_holes(replace(samples, table=False)),
-            dictionary=self._atoms(),
+            dictionary=self._atoms(samples),
             noise=noise,
             transform=self._plan(),
             lam=_resolve_auto(frozen.lam),
@@ -105,13 +105,12 @@ class LowRankModel(TensorModel):
         if self._is_identity:  # coefficients are the recovered samples themselves
             return RowSpace.of(L), TubeKernel.of(Z.transform, hat(Z.transform, L))
         kernel = TubeKernel.of(Z.transform, to_numpy(Z.core))
-        left = to_numpy(Z.left) if isinstance(self._frozen.dictionary, str) else kernel.left
+        left = to_numpy(Z.left) if self._has_dictionary("data") else kernel.left
         return TubeModuli(left, to_numpy(Z.core), Z.transform), kernel
 
     @property
     def _is_identity(self) -> bool:
-        dictionary = self._frozen.dictionary
-        return isinstance(dictionary, str) and dictionary == "identity"
+        return self._has_dictionary("identity")
 
     def _arranged(self, samples: Samples) -> Samples:
         """Turn samples to vectors for the matrix methods."""
@@ -131,13 +130,42 @@ class LowRankModel(TensorModel):
             return "none"
         return "dft" if is_auto(self._frozen.transform) else self._frozen.transform
 
-    def _atoms(self) -> Any:
+    def _represents_again(self) -> bool:
+        """Take the samples that are no outliers for the dictionary, when that was asked for."""
+        if not self._has_dictionary("clean"):
+            return False
+        kept = self._detection.scores <= self._detection.threshold
+        self._clean = self._fitted.complete()[kept]
+        return bool(kept.any() and not kept.all())
+
+    def _has_dictionary(self, name: str) -> bool:
+        dictionary = self._frozen.dictionary
+        return isinstance(dictionary, str) and dictionary == name
+
+    def _atoms(self, samples: Samples) -> Any:
         """Return the dictionary, a given one in the scale and shape of the samples."""
         dictionary = self._frozen.dictionary
+        if self._has_dictionary("clean"):
+            return self.__dict__.get("_clean", "data")
+        if self._has_dictionary("trpca"):
+            return self._trpca(samples)
         if isinstance(dictionary, str) or dictionary is None:
             return dictionary
         atoms = read(dictionary, name="dictionary", allow_missing=False, min_samples=1)
         return self._arranged(self._scale(atoms)[0]).values
+
+    def _trpca(self, samples: Samples) -> np.ndarray:
+        """Return the samples without outlying entries, as tensor robust PCA sees them."""
+        solution = solve(
+            with_holes(replace(samples, table=False)),
+            dictionary="identity",
+            noise="l1",
+            transform=self._plan(),
+            lam=Lambda.entries(),
+            tol=1e-3,
+            n_jobs=self._frozen.n_jobs,
+        )
+        return to_numpy(solution.L)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +266,11 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         data, or samples as vectors; see `tubal.selection`.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.
-    dictionary : {"data", "identity"} or array-like of shape (p, n1, n3)
-        What samples are represented by: each other, nothing, or given samples.
+    dictionary : {"data", "clean", "trpca", "identity"} or array-like of shape (p, n1, n3)
+        What samples are represented by: each other; each other, and then once more by those that
+        are no outliers; each other after tensor robust PCA took outlying entries away; nothing; or
+        given samples. "clean" and "trpca" cost a second solve, and were no better on the sets of
+        `docs/quality.md`.
     solver : {"certified", "published"}, Certified or Published
     outliers : {"auto", "published"}, None or Detector
         How outliers are scored and found; None keeps every sample. See `tubal.outliers`.

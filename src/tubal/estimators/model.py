@@ -38,16 +38,19 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
 
     def _fit_model(self, samples: Samples, progress: Progress) -> None:
         """Represent and score the samples of a fit."""
-        self.__dict__.pop("completion_", None)
+        for name in ("completion_", "_clean"):
+            self.__dict__.pop(name, None)
         self._seed = int(check_random_state(self._frozen.random_state).randint(2**31 - 1))
         self._observed = None if samples.observed is None else to_numpy(samples.observed)
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
             self._fitted = self._represent(self._arranged(scaled), step)
-        with progress.stage("detect outliers"):
-            detector = detectors.resolve(self._frozen.outliers)
-            self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
+        with progress.stage("detect outliers", steps=True) as step:
+            self._detect()
+            if self._represents_again():
+                self._fitted = self._represent(self._arranged(scaled), step)
+                self._detect()
         self.outlier_scores_ = self._detection.scores
         self.X_clean_ = self._restore(self._fitted.L, sizes)
         self._sizes = sizes
@@ -58,6 +61,14 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         if self._observed is None:
             return values
         return np.where(self._observed.reshape(values.shape), values, np.nan)
+
+    def _detect(self) -> None:
+        detector = detectors.resolve(self._frozen.outliers)
+        self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
+
+    def _represents_again(self) -> bool:
+        """Return whether samples are represented once more, now that outliers are known."""
+        return False
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return how normal samples are: the negative outlier score, high for normal ones.
