@@ -50,10 +50,11 @@ Row = dict[str, Any]
 
 
 def run(out: Path, draws: int, sets: Sequence[DataSet], tools: Sequence[Tool]) -> None:
-    """Measure what is not in the file yet, draw by draw."""
+    """Measure what is not in the file yet, draw by draw; what failed is tried again."""
     out.mkdir(parents=True, exist_ok=True)
     with alone(out):
-        done = {(row["set"], row["draw"], row["tool"]) for row in whole_rows(out / FILE)}
+        rows_there = [row for row in whole_rows(out / FILE) if row["error"] is None]
+        done = {(row["set"], row["draw"], row["tool"]) for row in rows_there}
         warm_up(tools)
         for draw in range(draws):
             for data in sets:
@@ -69,7 +70,7 @@ def rows(
     wanted = [
         tool
         for tool in tools
-        if (data.name, draw, tool.name) not in done and not (data.large and tool.slow and draw)
+        if (data.name, draw, tool.name) not in done and draw < most_draws(data, tool)
     ]
     if not wanted:
         return
@@ -78,6 +79,11 @@ def rows(
     for tool in wanted:
         if tool.serves(n_clusters, outliers):
             yield {"set": data.name, "draw": draw, "tool": tool.name} | measure(tool, drawn, draw)
+
+
+def most_draws(data: DataSet, tool: Tool) -> float:
+    """Return how many draws a tool gets at most."""
+    return (1 if data.large else 2) if tool.slow else np.inf
 
 
 def truth(drawn: Drawn) -> tuple[int, bool]:

@@ -44,7 +44,7 @@ class DataSet:
     clean : bool
         Whether it belongs to the sets without outliers on which flags are counted.
     large : bool
-        Whether slow tools get one draw only.
+        Whether slow tools get one draw only, instead of two.
     """
 
     name: str
@@ -303,7 +303,7 @@ def _pictures(
         needs,
         None if published is None else (published[0], name, published[1]),
         clean=not options,
-        large=name in ("coil20", "frdue"),
+        large=name in ("coil20", "frdue", "umist"),
     )
 
 
@@ -380,6 +380,7 @@ SETS: dict[str, DataSet] = {
             "tuning",
             umist_noise,
             ("umist.npz",),
+            large=True,
         ),
         DataSet("digits+50", "1000 digits and 50 photo patches", "tuning", digits_patches),
         _pictures("ORL", "the 400 faces alone", "tuning", "orl", None),
@@ -455,6 +456,7 @@ SETS: dict[str, DataSet] = {
             "300 synthetic colour videos, 6 frames x 14 x 14 x 3, six classes, and 20 that jump",
             "new",
             video,
+            large=True,
         ),
         DataSet(
             "wine",
