@@ -303,7 +303,7 @@ def _pictures(
         needs,
         None if published is None else (published[0], name, published[1]),
         clean=not options,
-        large=name in ("coil20", "frdue", "umist"),
+        large=name != "orl",
     )
 
 
@@ -366,13 +366,14 @@ SETS: dict[str, DataSet] = {
         _usps(0.3, "confirming"),
         _usps(0.5, "tuning"),
         _usps(0.7, "confirming"),
-        DataSet("digits", "1797 digits of 8 x 8 pixels", "tuning", digits, clean=True),
+        DataSet("digits", "1797 digits of 8 x 8 pixels", "tuning", digits, clean=True, large=True),
         DataSet(
             "USPS+50",
             "1000 handwritten digits and 50 shrunk photographs",
             "tuning",
             usps_patches,
             ("usps.npz", "mirflickr.npz"),
+            large=True,
         ),
         DataSet(
             "Umist+noise",
@@ -392,6 +393,7 @@ SETS: dict[str, DataSet] = {
             partial(draw_images, name="usps", per_class=100),
             ("usps.npz",),
             clean=True,
+            large=True,
         ),
         DataSet(
             "textures+30",

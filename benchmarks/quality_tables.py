@@ -42,8 +42,6 @@ LEAST_ACC = {
 }
 RIVALS = (*(name + end for name in DETECTORS for end in ("", UNIT)), RPCA)
 """The detectors whose AUC must be reached."""
-FULL = 5
-"""Draws of a full run; a mean of fewer says so."""
 PRINTED = 5e-4
 """Half of the last digit printed: what looks equal counts as equal."""
 
@@ -66,11 +64,12 @@ class Mean:
     spread: float
     draws: int
 
-    def __str__(self) -> str:
-        if self.draws == 1:
-            return f"{self.value:.3f} (1 draw)"
-        few = f" ({self.draws} draws)" if self.draws < FULL else ""
-        return f"{self.value:.3f} ± {self.spread:.3f}{few}"
+    def text(self, draws: int) -> str:
+        """Return it for a table in which most numbers come from so many draws."""
+        value = f"{self.value:.3f}" + (f" ± {self.spread:.3f}" if self.draws > 1 else "")
+        if self.draws in (0, draws):  # 0: not ours
+            return value
+        return f"{value} ({self.draws} draw{'s' if self.draws > 1 else ''})"
 
 
 def means(rows: Iterable[Row], name: str) -> dict[tuple[str, str], Mean]:
@@ -124,11 +123,12 @@ def markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 def metric_table(rows: list[Row], metric: str) -> str:
     """Return a metric, a row a set and a column a tool, the best of each row in bold."""
     found = with_published(means(rows, metric), metric)
-    tools = _columns(found)
+    tools, draws = _columns(found), max((mean.draws for mean in found.values()), default=0)
     body = []
     for name in _set_rows(found):
         best = max(mean.value for (of, _), mean in found.items() if of == name)
-        body.append([_label(name), *(_cell(found.get((name, tool)), best) for tool in tools)])
+        cells = [_cell(found.get((name, tool)), best, draws) for tool in tools]
+        body.append([_label(name), *cells])
     return markdown(["set", *tools], body)
 
 
@@ -136,11 +136,11 @@ def _label(name: str) -> str:
     return f"{name} ({SETS[name].group})"
 
 
-def _cell(mean: Mean | None, best: float | None = None) -> str:
+def _cell(mean: Mean | None, best: float, draws: int) -> str:
     if mean is None:
         return ""
-    text = f"{mean.value:.3f}" if mean.draws == 0 else str(mean)
-    return f"**{text}**" if best is not None and mean.value >= best - PRINTED else text
+    text = mean.text(draws)
+    return f"**{text}**" if mean.value >= best - PRINTED else text
 
 
 def sets_table(rows: list[Row]) -> str:

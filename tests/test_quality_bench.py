@@ -244,7 +244,13 @@ class TestTables:
         assert text[0] == f"| set | tubal | {tables.FIGURE} | kNN spectral |"
         paper = published()["umist-frdue", "umist", "complete", "OR-TLRR-DFT", "ACC"]
         assert text[2] == f"| Umist (tuning) | **0.700 (1 draw)** | {paper:.3f} |  |"
-        assert text[3] == "| digits (tuning) | **0.930 ± 0.042 (2 draws)** |  | 0.800 (1 draw) |"
+        assert text[3] == "| digits (tuning) | **0.930 ± 0.042** |  | 0.800 (1 draw) |"
+
+    def test_fewer_draws_than_others_are_told(self):
+        mean = tables.Mean(0.5, 0.1, 2)
+        assert mean.text(5) == "0.500 ± 0.100 (2 draws)"
+        assert mean.text(2) == "0.500 ± 0.100"
+        assert tables.Mean(0.5, 0.0, 1).text(1) == "0.500"
 
     def test_ratio_flagged_memory_and_seconds(self):
         rows = list(self.ROWS)
