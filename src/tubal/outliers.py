@@ -92,7 +92,7 @@ class Nothing(Detector):
 
 @dataclass(frozen=True)
 class Consensus(Detector):
-    """Four views of a sample, each on a robust scale, and a cut that knows the inliers.
+    """Five views of a sample, each on a robust scale, and a cut that knows the inliers.
 
     Unit-norm samples x with entries p; N = the most similar samples; K = the samples that count as
     inliers. With `W(A)_j = mean_p sqrt(A_jp / (d_p + .03 mean d))`, `d_p` the mean of `A_jp` over
@@ -101,10 +101,12 @@ class Consensus(Detector):
     - global: `W(|x_j - median_K|)`, far from everything;
     - local: `W(mean over N of |x_j - x_i|)`, far from its own neighbours;
     - lonely: `1 - mean similarity over N`, not expressed by others;
-    - residual: `||E_j|| / ||X_j||`, not explained.
+    - residual: `||E_j|| / ||X_j||`, not explained;
+    - size: the norm that the sample had before it was scaled, far larger or smaller than others.
 
     On the scale `z` of median and 1.4826 MAD over K the score is the root of
-    `z(log global)_+^2 + z(log local)_+^2 + z(logit lonely)_+^2 + (z(log residual) - 2)_+^2`. It
+    `z(log global)_+^2 + z(log local)_+^2 + z(logit lonely)_+^2 + (z(log residual) - 2)_+^2
+    + (|z(log size)| - 1)_+^2`. It
     starts with the lower 60 % as K and repeats with `K = {score <= t}`,
     `t = margin * 95th percentile over K`, no less than `least` and no more than `limit`, but at
     least half of all samples, until K stays the same. When 8 or more samples are flagged, the cut
@@ -253,6 +255,7 @@ class _Views:
     apart: np.ndarray  # root of the mean distance to the neighbours, entry by entry
     lonely: np.ndarray
     residual: np.ndarray
+    size: np.ndarray
 
     @classmethod
     def of(cls, new: Representation, fitted: _Table, count: int, n_jobs: int | None) -> _Views:
@@ -267,7 +270,8 @@ class _Views:
         norms = new.norms()
         residual = new.residuals() / np.where(norms > 0, norms, 1)
         lonely = 1 - near.value.mean(axis=1) if near.value.shape[1] else np.ones(len(norms))
-        return cls(table, np.sqrt(apart / np.maximum(pairs, 1)), lonely, residual)
+        apart = np.sqrt(apart / np.maximum(pairs, 1))
+        return cls(table, apart, lonely, residual, new.sizes())
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,14 +290,14 @@ class _Scale:
         median = table.median(inliers)
         far = _entry_weights(table.mean(np.abs(table.x - median), inliers))
         apart = _entry_weights(table.mean(views.apart**2, inliers))
-        raw = cls(median, far, apart, np.zeros(4), np.ones(4))
+        raw = cls(median, far, apart, np.zeros(5), np.ones(5))
         values = raw._values(views)[:, inliers]
         location = np.median(values, axis=1)
         spread = 1.4826 * np.median(np.abs(values - location[:, None]), axis=1)
         return cls(median, far, apart, location, np.maximum(spread, LEAST_SPREAD))
 
     def _values(self, views: _Views) -> np.ndarray:
-        """Return the four views of each sample, on the scale where inliers are symmetric."""
+        """Return the five views of each sample, on the scale where inliers are symmetric."""
         table = views.table
         far = table.average(np.sqrt(np.abs(table.x - self.median)), self.global_weights)
         apart = table.average(views.apart, self.local_weights)
@@ -304,6 +308,7 @@ class _Scale:
                 np.log(np.maximum(apart, 1e-6)),
                 np.log(lonely / (1 - lonely)),
                 np.log(np.maximum(views.residual, LEAST_RESIDUAL)),
+                np.log(np.maximum(views.size, 1e-100)),
             ]
         )
 
@@ -311,6 +316,7 @@ class _Scale:
         """Return the score of each sample."""
         z = (self._values(views) - self.location[:, None]) / self.spread[:, None]
         z[3] -= 2
+        z[4] = np.abs(z[4]) - 1
         return np.sqrt(np.sum(np.clip(z, 0, None) ** 2, axis=0))
 
 
@@ -329,7 +335,7 @@ class _ConsensusScorer:
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
 # inliers agree (almost) exactly must not make an outlier of the smallest difference.
 LEAST_RESIDUAL = 0.05
-LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.1])
+LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.1, 0.05])
 
 
 def _entry_weights(d: np.ndarray) -> np.ndarray:

@@ -218,6 +218,8 @@ class Representation:
         Of the t-product; None for methods without one.
     fitted : Representation or None
         That of the samples of the fit, when the rows are new samples.
+    scale : array of shape (m,) or None
+        What the samples were divided by before.
     """
 
     samples: Samples
@@ -228,6 +230,7 @@ class Representation:
     twins: np.ndarray
     transform: Transform | None = None
     fitted: Representation | None = None
+    scale: np.ndarray | None = None
 
     def complete(self) -> np.ndarray:
         """Return the samples, missing entries filled by the part that was explained."""
@@ -250,6 +253,14 @@ class Representation:
     def norms(self) -> np.ndarray:
         """Return the norms of the samples."""
         return np.linalg.norm(self.samples.values.reshape(len(self.E), -1), axis=1)
+
+    def sizes(self) -> np.ndarray:
+        """Return the norms that the samples had before they were scaled, per entry observed."""
+        norms, seen = self.norms(), self.samples.observed
+        if seen is not None:
+            share = seen.reshape(len(seen), -1).mean(axis=1)
+            norms = norms / np.sqrt(np.where(share > 0, share, 1))
+        return norms if self.scale is None else norms * self.scale
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,8 +116,8 @@ def run(
     wanted = _wanted(names, draws, methods)
     jobs = check_count("jobs", jobs)
     out.mkdir(parents=True, exist_ok=True)
-    with _alone(out):
-        rows = [row for name in names for row in _whole_rows(out / f"{name}.jsonl")]
+    with alone(out):
+        rows = [row for name in names for row in whole_rows(out / f"{name}.jsonl")]
         failed = {Task.of(row) for row in rows if retry_errors and row.get("error") is not None}
         done = {Task.of(row) for row in rows} - failed
         open_tasks = [task for task in wanted if task not in done]
@@ -145,7 +145,7 @@ def _wanted(names: list[str], draws: int, methods: Sequence[str] | None) -> list
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
+def alone(out: Path) -> Iterator[None]:
     """Keep other runs out of a folder; the lock of a process that is gone does not count."""
     path = out / LOCK
     holder = _holder(path)
@@ -204,9 +204,7 @@ def append(path: Path, row: Row) -> None:
 
 def replace_row(path: Path, row: Row) -> None:
     """Put a row in the place of the one of the same task; the file is whole at any time."""
-    lines = [
-        _line(row) if Task.of(old) == Task.of(row) else _line(old) for old in _whole_rows(path)
-    ]
+    lines = [_line(row) if Task.of(old) == Task.of(row) else _line(old) for old in whole_rows(path)]
     _write_whole(path, "".join(lines))
 
 
@@ -237,7 +235,7 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     experiment = _find(task.experiment)
     setting = _setting(task)
     drawn = setting.draw(task.draw)
-    _resetpeak_memory()
+    reset_peak_memory()
     before, start = peak_memory(), perf_counter()
     row: Row = {**vars(task), "seed": task.draw, "error": None}
     with warnings.catch_warnings(record=True) as caught:
@@ -304,7 +302,7 @@ def _end_with_the_run(hears: Connection) -> None:
     Thread(target=end, daemon=True).start()
 
 
-def _whole_rows(path: Path) -> list[Row]:
+def whole_rows(path: Path) -> list[Row]:
     """Read the rows of a file; remove what a kill left of the last one."""
     if not path.exists():
         return []
@@ -349,7 +347,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _resetpeak_memory() -> None:
+def reset_peak_memory() -> None:
     """Let the peak of memory start again from what is used now, where the system can do that."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

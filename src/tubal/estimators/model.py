@@ -45,11 +45,12 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
-            self._fitted = self._represent(self._arranged(scaled), step)
+            self._fitted = replace(self._represent(self._arranged(scaled), step), scale=sizes)
         with progress.stage("detect outliers", steps=True) as step:
             self._detect()
             if self._represents_again():
-                self._fitted = self._represent(self._arranged(scaled), step)
+                again = self._represent(self._arranged(scaled), step)
+                self._fitted = replace(again, scale=sizes)
                 self._detect()
         self.outlier_scores_ = self._detection.scores
         self.X_clean_ = self._restore(self._fitted.L, sizes)
@@ -184,7 +185,8 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
             samples = _filled(samples, self.completion_.transform(with_holes(samples)))
         samples, sizes = self._scale(samples)
         samples = self._arranged(samples)
-        return self._extend(samples, find_twins(samples, self._fitted.samples)), sizes
+        new = self._extend(samples, find_twins(samples, self._fitted.samples))
+        return replace(new, scale=sizes), sizes
 
 
 def find_twins(samples: Samples, fitted: Samples) -> np.ndarray:

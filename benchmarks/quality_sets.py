@@ -1,0 +1,478 @@
+"""The data sets of `benchmarks/quality.py`: how a draw is made, and what was tuned on it.
+
+A set is a column of the tables. Everything random in a draw comes from its seed. `group` says what
+the set may be used for: the defaults of `ORTLRR` were chosen looking at the "tuning" sets; the
+"confirming" ones are other draws or other strengths of noise of the same pictures; the "new" ones
+were looked at for the first time by this benchmark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from scipy import ndimage
+from sklearn import datasets as sklearn_sets
+
+from tubal import datasets
+from tubal.bench.experiments import Drawn, draw_images
+
+PHOTOS = ("astronaut", "camera", "cat", "coffee", "rocket", "coins", "clock")
+TEXTURES = ("brick", "grass", "gravel")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A column of the tables.
+
+    Attributes
+    ----------
+    name, what : str
+        Its name, and a line about it for the page.
+    group : {"tuning", "confirming", "new"}
+    draw : callable
+        Returns a `Drawn` for a seed.
+    needs : tuple of str
+        Packages, or files of TUBAL_DATA ("orl.npz").
+    published : tuple of str or None
+        Table, data set and setting of the published values.
+    clean : bool
+        Whether it belongs to the sets without outliers on which flags are counted.
+    large : bool
+        Whether slow tools get one draw only, instead of two.
+    """
+
+    name: str
+    what: str
+    group: str
+    draw: Callable[[int], Drawn]
+    needs: tuple[str, ...] = ()
+    published: tuple[str, str, str] | None = None
+    clean: bool = False
+    large: bool = False
+
+    def missing(self) -> list[str]:
+        """Return what is needed and not there."""
+        return [need for need in self.needs if not _is_there(need)]
+
+
+def _is_there(need: str) -> bool:
+    if need.endswith(".npz"):
+        folder = os.environ.get("TUBAL_DATA")
+        return bool(folder) and (Path(folder) / need).exists()
+    return find_spec(need) is not None
+
+
+# ---- pictures of the paper ----------------------------------------------------------------------
+
+
+def usps_patches(seed: int, outliers: int = 50) -> Drawn:
+    """Draw 100 USPS digits of each class, and photographs shrunk to their 16 x 16 pixels."""
+    drawn = draw_images(seed, name="usps", per_class=100)
+    rng = np.random.default_rng([seed, 1])
+    junk = datasets.load("mirflickr").images
+    chosen = junk[rng.choice(len(junk), outliers, replace=False)] / 255.0
+    small = chosen.reshape(outliers, 16, 2, 16, 2).mean(axis=(2, 4))
+    return with_outliers(drawn.X, drawn.labels, small)
+
+
+def umist_noise(seed: int, share: float = 0.2, variance: float = 1.0) -> Drawn:
+    """Draw Umist; some pictures, the outliers, are under noise of the energy of the picture."""
+    clean = draw_images(seed, name="umist")
+    noisy = draw_images(seed, name="umist", noisy=share, variance=variance)
+    touched = np.any(clean.X != noisy.X, axis=(1, 2))
+    return Drawn(noisy.X, np.where(touched, -1, clean.labels))
+
+
+# ---- pictures that come with scikit-learn and scikit-image --------------------------------------
+
+
+def digits(seed: int) -> Drawn:
+    data = sklearn_sets.load_digits()
+    return Drawn(data.images / 16, data.target)
+
+
+def digits_patches(seed: int) -> Drawn:
+    data = datasets.load_demo(1050, outliers=50, random_state=seed)
+    return Drawn(data.X, data.labels)
+
+
+def turned_digits(seed: int, n_samples: int = 1000, angle: float = 25, noise: float = 0.1) -> Drawn:
+    """Draw digits, each turned by up to `angle` degrees, with white noise on every pixel."""
+    rng = np.random.default_rng(seed)
+    data = sklearn_sets.load_digits()
+    chosen = rng.permutation(len(data.images))[:n_samples]
+    angles = rng.uniform(-angle, angle, n_samples)
+    turned = [
+        ndimage.rotate(data.images[i] / 16, a, reshape=False, order=1)
+        for i, a in zip(chosen, angles, strict=True)
+    ]
+    X = np.stack(turned) + noise * rng.standard_normal((n_samples, 8, 8))
+    return Drawn(X, data.target[chosen])
+
+
+def textures(seed: int, per_class: int = 120, size: int = 24, outliers: int = 30) -> Drawn:
+    """Draw windows of three textures, and windows of photographs as outliers."""
+    from skimage import data
+
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([windows(getattr(data, t)(), per_class, size, rng) for t in TEXTURES])
+    each = [len(part) for part in np.array_split(np.arange(outliers), len(PHOTOS))]
+    junk = [
+        windows(getattr(data, photo)(), count, size, rng)
+        for photo, count in zip(PHOTOS, each, strict=True)
+    ]
+    labels = np.repeat(np.arange(len(TEXTURES)), per_class)
+    return with_outliers(X, labels, np.concatenate(junk))
+
+
+def windows(picture: np.ndarray, count: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Cut random square windows from a picture, grey levels in [0, 1]."""
+    grey = picture[..., :3].mean(axis=2) if picture.ndim == 3 else picture
+    rows, columns = (rng.integers(0, n - size + 1, count) for n in grey.shape)
+    cut = [grey[i : i + size, j : j + size] for i, j in zip(rows, columns, strict=True)]
+    return np.stack(cut).astype(float) / 255
+
+
+def faces(seed: int, outliers: int = 15) -> Drawn:
+    """Draw the 100 faces of scikit-image, and pictures without a face as outliers; one class."""
+    from skimage import data
+
+    rng = np.random.default_rng(seed)
+    every = data.lfw_subset().astype(float)
+    other = every[100 + rng.permutation(100)[:outliers]]
+    return with_outliers(every[:100], np.zeros(100, int), other)
+
+
+# ---- signals and tables -------------------------------------------------------------------------
+
+
+def motions(seed: int) -> Drawn:
+    """Draw 90 % of BasicMotions: four activities, six channels of a wrist sensor, 100 times."""
+    from aeon.datasets import load_basic_motions
+
+    X, labels = load_basic_motions()
+    return most_of(X, labels, seed)
+
+
+def vowels(seed: int, length: int = 16) -> Drawn:
+    """Draw 90 % of JapaneseVowels: nine speakers, twelve coefficients, brought to one length."""
+    from aeon.datasets import load_japanese_vowels
+
+    series, labels = load_japanese_vowels()
+    times = np.linspace(0, 1, length)
+    X = [
+        [np.interp(times, np.linspace(0, 1, one.shape[1]), channel) for channel in one]
+        for one in series
+    ]
+    return most_of(np.array(X), labels, seed)
+
+
+def arrowheads(seed: int) -> Drawn:
+    """Draw 90 % of ArrowHead: outlines of three kinds of projectile points as series."""
+    from aeon.datasets import load_arrow_head
+
+    X, labels = load_arrow_head()
+    return most_of(X[:, 0], labels, seed)
+
+
+def table(seed: int, *, name: str) -> Drawn:
+    """Draw 90 % of a table of scikit-learn, columns brought to mean 0 and variance 1."""
+    data = getattr(sklearn_sets, f"load_{name}")()
+    X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
+    return most_of(X, data.target, seed)
+
+
+# ---- synthetic cubes and videos -----------------------------------------------------------------
+
+
+def cube(seed: int, per_class: int = 60, outliers: int = 20, foreign: int = 1) -> Drawn:
+    """Draw windows of a hyperspectral-like scene: 25 pixels x 60 bands, five materials.
+
+    Each pixel mixes the material of its window (half to nine tenths of it) with two others; the
+    light changes from window to window, three bands are dead, and noise has a standard deviation
+    of 5 %. Outliers are windows of `foreign` further materials that no other window holds: of a
+    single one they are a small cluster, of many they are unlike each other too.
+    """
+    rng = np.random.default_rng(seed)
+    spectra = materials(rng, 5 + foreign, 60)
+    labels = np.repeat(np.arange(5), per_class)
+    X = np.stack([mixed_window(spectra, k, rng) for k in labels])
+    odd = np.stack([mixed_window(spectra, 5 + i % foreign, rng) for i in range(outliers)])
+    drawn = with_outliers(X, labels, odd)
+    noisy = drawn.X + 0.05 * rng.standard_normal(drawn.X.shape)
+    noisy[:, :, [11, 12, 40]] = 0
+    return Drawn(noisy, drawn.labels)
+
+
+def materials(rng: np.random.Generator, count: int, bands: int) -> np.ndarray:
+    """Return smooth spectra with values in (0, 1]: a slope and four absorption features each."""
+    at = np.linspace(0, 1, bands)
+    out = []
+    for _ in range(count):
+        level = 0.5 + rng.uniform(-0.3, 0.3) * (at - 0.5)
+        centres, widths = rng.uniform(0, 1, 4), rng.uniform(0.03, 0.15, 4)
+        depths = rng.uniform(-0.4, 0.4, 4)
+        bumps = depths * np.exp(-0.5 * ((at[:, None] - centres) / widths) ** 2)
+        out.append(np.clip(level + bumps.sum(axis=1), 0.02, 1))
+    return np.stack(out)
+
+
+def mixed_window(spectra: np.ndarray, own: int, rng: np.random.Generator) -> np.ndarray:
+    """Return 25 pixels that hold mostly one material, under one light."""
+    others = rng.choice([k for k in range(5) if k != own], 2, replace=False)
+    share = rng.uniform(0.5, 0.9, 25)
+    split = rng.uniform(0, 1, 25)
+    mix = np.zeros((25, len(spectra)))
+    mix[:, own] = share
+    mix[:, others[0]], mix[:, others[1]] = (1 - share) * split, (1 - share) * (1 - split)
+    return rng.uniform(0.6, 1.4) * mix @ spectra
+
+
+SHAPES = ("square", "disc", "cross")
+MOVES = ((0.0, 0.8), (0.8, 0.0))
+
+
+def video(seed: int, per_class: int = 50, outliers: int = 20, size: int = 14) -> Drawn:
+    """Draw short colour videos, 6 frames x 14 x 14 pixels x 3 channels, six classes.
+
+    A class is a shape (square, disc, cross) and a direction (right, down). Start, size and colour
+    vary, the background has noise. In outliers the shape jumps instead of moving.
+    """
+    rng = np.random.default_rng(seed)
+    kinds = [(shape, move) for shape in SHAPES for move in MOVES]
+    labels = np.repeat(np.arange(len(kinds)), per_class)
+    X = np.stack([clip(*kinds[k], size, rng) for k in labels])
+    odd = [clip(kinds[k][0], None, size, rng) for k in rng.integers(len(kinds), size=outliers)]
+    return with_outliers(X, labels, np.stack(odd))
+
+
+def clip(
+    shape: str, move: tuple[float, float] | None, size: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return one video; without a move, places are drawn anew for each frame."""
+    colour, radius = rng.uniform(0.3, 1, 3), rng.uniform(2.2, 3.2)
+    start = np.array([4.5, 4.5]) + rng.uniform(-1, 1, 2)
+    rows, columns = np.indices((size, size))
+    frames = []
+    for time in range(6):
+        place = rng.uniform(3, size - 4, 2) if move is None else start + time * np.array(move)
+        i, j = np.abs(rows - place[0]), np.abs(columns - place[1])
+        inside = {
+            "square": np.maximum(i, j) <= 0.85 * radius,
+            "disc": i**2 + j**2 <= radius**2,
+            "cross": (np.minimum(i, j) <= 0.6) & (np.maximum(i, j) <= radius),
+        }[shape]
+        frames.append(inside[..., None] * colour)
+    return np.stack(frames) + 0.1 * rng.standard_normal((6, size, size, 3))
+
+
+# ---- small tools --------------------------------------------------------------------------------
+
+
+def with_outliers(X: np.ndarray, labels: np.ndarray, odd: np.ndarray) -> Drawn:
+    return Drawn(np.concatenate([X, odd]), np.append(labels, np.full(len(odd), -1)))
+
+
+def most_of(X: np.ndarray, labels: np.ndarray, seed: int, share: float = 0.9) -> Drawn:
+    """Keep a random share of the samples, so that draws differ; number the classes."""
+    numbers = np.unique(labels, return_inverse=True)[1]
+    chosen = np.random.default_rng(seed).permutation(len(X))[: round(share * len(X))]
+    return Drawn(np.asarray(X, dtype=float)[chosen], numbers[chosen])
+
+
+def _pictures(
+    label: str,
+    what: str,
+    group: str,
+    name: str,
+    published: tuple[str, str] | None,
+    **options: object,
+) -> DataSet:
+    needs = (f"{name}.npz", "mirflickr.npz") if options.get("outliers") else (f"{name}.npz",)
+    return DataSet(
+        label,
+        what,
+        group,
+        partial(draw_images, name=name, **options),  # type: ignore[arg-type]
+        needs,
+        None if published is None else (published[0], name, published[1]),
+        clean=not options,
+        large=name != "orl",
+    )
+
+
+def _usps(rate: float, group: str) -> DataSet:
+    return _pictures(
+        f"USPS SR={rate:g}",
+        f"1000 handwritten digits, shifted by 3 pixels, noise on {rate:.0%} of them",
+        group,
+        "usps",
+        ("usps-noisy", f"sampling_rate={rate} noise=0.2"),
+        per_class=100,
+        shift=3,
+        noisy=rate,
+        variance=0.2,
+    )
+
+
+SETS: dict[str, DataSet] = {
+    one.name: one
+    for one in (
+        _pictures(
+            "ORL+100",
+            "400 faces of 40 people and 100 photographs",
+            "tuning",
+            "orl",
+            ("orl-coil20", "outliers=100"),
+            outliers=100,
+        ),
+        _pictures(
+            "COIL20+100",
+            "1440 views of 20 objects and 100 photographs",
+            "tuning",
+            "coil20",
+            ("orl-coil20", "outliers=100"),
+            outliers=100,
+        ),
+        _pictures(
+            "COIL20+200",
+            "the same with 200 photographs",
+            "confirming",
+            "coil20",
+            ("orl-coil20", "outliers=200"),
+            outliers=200,
+        ),
+        _pictures(
+            "Umist", "575 faces of 20 people", "tuning", "umist", ("umist-frdue", "complete")
+        ),
+        _pictures(
+            "Umist noisy",
+            "the same, noise of 0.3 times its energy on a fifth of the pictures",
+            "tuning",
+            "umist",
+            ("umist-noisy", "noise=0.3"),
+            noisy=0.2,
+            variance=0.3,
+        ),
+        _pictures(
+            "FRDUE", "3040 faces of 152 people", "tuning", "frdue", ("umist-frdue", "complete")
+        ),
+        _usps(0.3, "confirming"),
+        _usps(0.5, "tuning"),
+        _usps(0.7, "confirming"),
+        DataSet("digits", "1797 digits of 8 x 8 pixels", "tuning", digits, clean=True, large=True),
+        DataSet(
+            "USPS+50",
+            "1000 handwritten digits and 50 shrunk photographs",
+            "tuning",
+            usps_patches,
+            ("usps.npz", "mirflickr.npz"),
+            large=True,
+        ),
+        DataSet(
+            "Umist+noise",
+            "Umist, a fifth of the pictures under noise of their own energy: the outliers",
+            "tuning",
+            umist_noise,
+            ("umist.npz",),
+            large=True,
+        ),
+        DataSet("digits+50", "1000 digits and 50 photo patches", "tuning", digits_patches),
+        _pictures("ORL", "the 400 faces alone", "tuning", "orl", None),
+        _pictures("COIL20", "the 1440 views alone", "tuning", "coil20", None),
+        DataSet(
+            "USPS",
+            "1000 handwritten digits as they are",
+            "tuning",
+            partial(draw_images, name="usps", per_class=100),
+            ("usps.npz",),
+            clean=True,
+            large=True,
+        ),
+        DataSet(
+            "textures+30",
+            "360 windows of brick, grass and gravel, and 30 windows of photographs",
+            "new",
+            textures,
+            ("skimage",),
+        ),
+        DataSet(
+            "faces+15",
+            "100 faces and 15 pictures without a face, one class: outliers only",
+            "new",
+            faces,
+            ("skimage",),
+        ),
+        DataSet(
+            "turned digits",
+            "1000 digits turned by up to 25 degrees, noise on all pixels",
+            "new",
+            turned_digits,
+            clean=True,
+        ),
+        DataSet(
+            "motions",
+            "72 recordings of four activities, 6 channels x 100 times",
+            "new",
+            motions,
+            ("aeon",),
+            clean=True,
+        ),
+        DataSet(
+            "vowels",
+            "576 utterances of nine speakers, 12 coefficients x 16 times",
+            "new",
+            vowels,
+            ("aeon",),
+            clean=True,
+        ),
+        DataSet(
+            "arrowheads",
+            "190 outlines of three kinds, a table of 251 columns",
+            "new",
+            arrowheads,
+            ("aeon",),
+            clean=True,
+        ),
+        DataSet(
+            "cube+20",
+            "300 windows of a synthetic hyperspectral scene, 25 pixels x 60 bands, five materials, "
+            "and 20 of a sixth: a small cluster of outliers",
+            "new",
+            cube,
+        ),
+        DataSet(
+            "cube+20 unlike",
+            "the same, each of the 20 of another material",
+            "new",
+            partial(cube, foreign=20),
+        ),
+        DataSet(
+            "video+20",
+            "300 synthetic colour videos, 6 frames x 14 x 14 x 3, six classes, and 20 that jump",
+            "new",
+            video,
+            large=True,
+        ),
+        DataSet(
+            "wine",
+            "160 wines of three growers, a table of 13 columns",
+            "new",
+            partial(table, name="wine"),
+            clean=True,
+        ),
+        DataSet(
+            "breast cancer",
+            "512 tumours, benign or not, a table of 30 columns",
+            "new",
+            partial(table, name="breast_cancer"),
+            clean=True,
+        ),
+    )
+}
