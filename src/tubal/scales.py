@@ -63,7 +63,7 @@ class ScaleKernel(Ties):
         cls, values: np.ndarray, transform: Transform, factors: Sequence[float] = FACTORS
     ) -> ScaleKernel:
         """Build it for complete samples (n, n1, *sizes)."""
-        data = Samples(np.asarray(values, dtype=np.float32), None, False)
+        data = Samples(_in_range(values, None), None, False)
         problem = Problem(data, reduce(data, transform, "data"), noises.resolve("l21"))
         rank, curvature = suggested_rank(problem), np.maximum(problem.curvature, 1e-300)
         roots = tuple(
@@ -77,8 +77,9 @@ class ScaleKernel(Ties):
         return cls(transform, rank, back, roots, columns, columns, own, own)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
-        """Return the similarities of new complete samples (m, n1, *sizes)."""
-        V = self.back @ slices(self.transform, np.asarray(new, dtype=np.float32))
+        """Return the similarities of new complete samples (m, n1, *sizes); sizes do not matter."""
+        each = tuple(range(1, new.ndim))
+        V = self.back @ slices(self.transform, _in_range(new, each))
         rows = tuple(_coded(V, root) for root in self.roots)
         return replace(self, rows=rows, new=_tube_norms(rows, self.transform))
 
@@ -98,6 +99,16 @@ class ScaleKernel(Ties):
             size = self.new[scale, rows][:, None] * self.own[scale]
             mean = mean + np.sqrt(np.divide(total, size, out=np.zeros_like(size), where=size > 0))
         return np.minimum(mean / len(self.columns), 1).astype(float)
+
+
+def _in_range(values: np.ndarray, axis: tuple[int, ...] | None) -> np.ndarray:
+    """Return values in single precision, over the power of two that brings the largest to 1.
+
+    Squares of very large or small numbers would leave the range of the type; a power of two
+    changes no digit.
+    """
+    _, exponent = np.frexp(np.max(np.abs(values), axis=axis, keepdims=True, initial=0))
+    return np.ldexp(values, -exponent).astype(np.float32)
 
 
 def _coded(V: np.ndarray, root: np.ndarray) -> Slices:

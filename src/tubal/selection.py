@@ -168,6 +168,7 @@ def select(
     samples : Samples
         NumPy. Missing entries are filled by the mean of the others, for the choice alone.
     candidates : sequence of View
+        Of equally good ones the first is taken.
     n_clusters : int or None
         None estimates it from the graph of the first view.
     graph : MultiScale or None
@@ -181,9 +182,12 @@ def select(
         rows = np.sort(rng.permutation(samples.n_samples)[:MOST_SAMPLES])
         seen = samples.observed
         samples = Samples(samples.values[rows], None if seen is None else seen[rows], samples.table)
+    if n_clusters is not None:
+        n_clusters = min(n_clusters, samples.n_samples)
     complete = Samples(_mean_filled(samples), None, samples.table)
     found = list(_judged(complete, candidates, n_clusters, graph or MultiScale(), seed, n_jobs))
-    ordered = sorted(found, key=lambda candidate: -candidate.modularity)
+    # What differs by rounding is equal: then the first one, not chance, is taken.
+    ordered = sorted(found, key=lambda candidate: -round(candidate.modularity, 6))
     return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
 
 

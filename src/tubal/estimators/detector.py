@@ -25,7 +25,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
     contamination : "auto" or float in [0, 0.5]
         Share of samples to flag; "auto" leaves it to the detector.
     random_state : int, RandomState or None
-        Not used by the detectors of this package; for those of others.
+        With `transform="auto"` and many samples: which of them are looked at for the choice.
     n_jobs : int or None
 
     Attributes
@@ -35,7 +35,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         High for outliers.
     threshold_, offset_ : float
         Samples with an outlier score above `threshold_` are outliers; `offset_` is its negative.
-    X_clean_, solution_, certificate_, lam_, n_iter_, n_features_in_, sample_shape_
+    X_clean_, selection_, solution_, certificate_, lam_, n_iter_, n_features_in_, sample_shape_
         As in `ORTLRR`.
 
     Examples

@@ -25,7 +25,7 @@ from tubal.representation import (
     hat,
 )
 from tubal.selection import View, select, views
-from tubal.solvers import Check, Extension, Solution, check_options, solve
+from tubal.solvers import Check, Extension, Solution, check_options, check_scale, solve
 
 
 class LowRankModel(TensorModel):
@@ -124,6 +124,7 @@ class LowRankModel(TensorModel):
             self._view = View(frozen.transform)
         else:
             samples = on_cpu(samples)
+            check_scale(samples)
             self.selection_ = select(
                 samples,
                 views(samples),
@@ -147,6 +148,13 @@ class LowRankModel(TensorModel):
         if isinstance(dictionary, str) or dictionary is None:
             return dictionary
         atoms = read(dictionary, name="dictionary", allow_missing=False, min_samples=1)
+        shape = tuple(int(n) for n in atoms.restore(atoms.values).shape[1:])
+        if shape != self.sample_shape_:  # as vectors they could have the same length
+            msg = (
+                f"dictionary holds samples of shape {shape}, X of shape {self.sample_shape_}; "
+                "they must be the same"
+            )
+            raise ValueError(msg)
         return self._arranged(self._scale(atoms)[0]).values
 
 
