@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-import naive
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
+import naive
 from tubal import SSC, transforms
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest, resolve

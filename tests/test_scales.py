@@ -1,11 +1,11 @@
 """Similarities at several ranks against a dense version in double precision."""
 
-import naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 from tubal import transforms
 from tubal.scales import FACTORS, ScaleKernel
 
@@ -89,6 +89,7 @@ def test_factors(factors):
     np.testing.assert_allclose(S, expected, atol=2e-5)
 
 
+@settings(max_examples=40)
 @given(
     n=st.integers(1, 12),
     n1=st.integers(1, 6),

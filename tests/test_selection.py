@@ -2,13 +2,13 @@
 
 import re
 
-import naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+import naive
 from tubal import metrics, selection, spectral, transforms
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest
@@ -34,6 +34,7 @@ def planted(transform, axis=0, seed=0, **options):
 
 
 class TestView:
+    @settings(max_examples=60)
     @given(
         shape=st.lists(st.integers(1, 4), min_size=2, max_size=4),
         axis=st.sampled_from([None, 0, 1, "last"]),
@@ -197,9 +198,14 @@ class TestSelect:
             assert adjusted_rand_score(labels, candidate.labels) == 1
             assert candidate.modularity == pytest.approx(spectral.modularity(W, labels), abs=1e-9)
 
-    def test_the_number_is_estimated_once(self):
+    def test_one_number_for_all(self):
+        """The first view sees one cluster only; surer ones decide."""
         X, labels = planted("dct", 1)
-        found = select(given_as(X), [View("dct", 1), View("dft"), View("dct")], random_state=0)
+        alone = select(given_as(X), [View("dft")], random_state=0)
+        assert alone.n_clusters == 1
+        samples = given_as(X)
+        found = select(samples, views(samples), random_state=0)
+        assert found.view == View("dct", 1)
         assert found.n_clusters == 5
         assert {len(np.unique(c.labels)) for c in found.candidates} == {5}
         assert metrics.clustering_accuracy(labels, found.chosen.labels) == 1
@@ -268,11 +274,14 @@ def candidate(view, modularity, labels):
 
 
 class TestSelection:
+    @settings(max_examples=30)
     @given(a=st.lists(st.integers(0, 2), min_size=6, max_size=6), seed=st.integers(0, 99))
     def test_confidence_is_the_agreement_of_the_two_best(self, a, seed):
         b = np.random.default_rng(seed).integers(0, 3, 6)
         third = candidate(View("data"), 0.1, np.arange(6))
-        found = Selection((candidate(View("dft"), 0.5, a), candidate(View("dct"), 0.4, b), third), 3)
+        found = Selection(
+            (candidate(View("dft"), 0.5, a), candidate(View("dct"), 0.4, b), third), 3
+        )
         assert 0 <= found.confidence <= 1
         assert found.confidence == pytest.approx(max(0, adjusted_rand_score(a, b)))
 

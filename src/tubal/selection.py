@@ -170,7 +170,7 @@ def select(
     candidates : sequence of View
         Of equally good ones the first is taken.
     n_clusters : int or None
-        None estimates it from the graph of the first view.
+        None estimates it: the surest estimate of all views, the same for all.
     graph : MultiScale or None
     random_state : int, RandomState or None
         Which samples are looked at when there are more than MOST_SAMPLES.
@@ -199,20 +199,36 @@ def _judged(
     seed: int,
     n_jobs: int | None,
 ) -> Iterator[Candidate]:
-    everyone = np.ones(samples.n_samples, bool)
+    made = [(view, *_graph_of(view, samples, graph, n_jobs)) for view in candidates]
+    if n_clusters is None:
+        n_clusters = _number([W for _, W, _ in made], seed)
     cut = spectral.Cut(spectral.DiffusionWard())
-    for view in candidates:
-        arranged = view.arrange(samples)
-        values = arranged.values
-        plan = transforms.resolve(view.transform, arranged.sizes, data=values, random_state=0)
-        rows = Representation(
-            arranged, values, values, _NONE, _NONE, np.arange(len(values)), transform=plan
-        )
-        W = graph.build(rows, everyone, n_jobs)
-        clusters = cut(W, n_clusters, seed)
-        n_clusters = clusters.n_clusters  # estimated once, then the same for all
-        rank = graph.rank(rows, everyone)
-        yield Candidate(view, spectral.modularity(W, clusters.labels), rank, clusters.labels)
+    for view, W, rank in made:
+        labels = cut(W, n_clusters, seed).labels
+        yield Candidate(view, spectral.modularity(W, labels), rank, labels)
+
+
+def _graph_of(
+    view: View, samples: Samples, graph: MultiScale, n_jobs: int | None
+) -> tuple[Any, float]:
+    """Return the graph of the samples in a view, and the effective rank behind it."""
+    arranged = view.arrange(samples)
+    values, everyone = arranged.values, np.ones(samples.n_samples, bool)
+    plan = transforms.resolve(view.transform, arranged.sizes, data=values, random_state=0)
+    rows = Representation(
+        arranged, values, values, _NONE, _NONE, np.arange(len(values)), transform=plan
+    )
+    return graph.build(rows, everyone, n_jobs), graph.rank(rows, everyone)
+
+
+def _number(graphs: Sequence[Any], seed: int) -> int:
+    """Return one number of clusters for all graphs: the surest estimate above one, if any.
+
+    A view that sees no clusters finds one, and then all partitions would be alike.
+    """
+    found = [spectral.estimate_n_clusters(W, random_state=seed) for W in graphs]
+    several = [count for count in found if count.n_clusters > 1]
+    return max(several, key=lambda count: count.confidence).n_clusters if several else 1
 
 
 class _NoTies(Ties):
