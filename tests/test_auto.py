@@ -298,6 +298,13 @@ class TestOthers:
         if "solver" in params:
             assert params["solver"] == "published" or isinstance(params["solver"], Published)
 
+    @pytest.mark.parametrize("est", [ORTLRR(2), LowRankClusterer(2), TensorOutlierDetector()])
+    @pytest.mark.parametrize("name", ["AUTO", "fourier", ""])
+    def test_unknown_names(self, est, name):
+        est = clone(est).set_params(transform=name)
+        with pytest.raises(ValueError, match=f"transform must be one of .*got '{name}'; or 'auto'"):
+            est.fit(gaussian(6, 3, 4))
+
     def test_defaults(self):
         assert ORTLRR().get_params()["transform"] == "auto"
         assert LowRankClusterer().get_params()["transform"] == "dft"
