@@ -294,13 +294,14 @@ def closed_form(X, L, rank):
     """
     hat = forward(X, L)
     parts = [np.linalg.svd(hat[:, :, k], full_matrices=False)[1:] for k in range(hat.shape[2])]
+    largest = max(s.max() for s, _ in parts)
 
     def kept(s, theta):
-        squares = np.where(s > 1e-6 * max(t.max() for t, _ in parts), s, 0) ** 2
+        squares = np.where(s > 1e-6 * largest, s, 0) ** 2
         return np.maximum(1 - theta / np.where(squares > 0, squares, theta), 0)
 
-    low, high = 0.0, max(s.max() for s, _ in parts) ** 2
-    for _ in range(100):
+    low, high = 0.0, largest**2
+    for _ in range(60):
         theta = (low + high) / 2
         enough = np.mean([kept(s, theta).sum() for s, _ in parts]) > rank
         low, high = (theta, high) if enough else (low, theta)

@@ -157,7 +157,9 @@ class TestArrangement:
             new = est.predict(size * data[0][:4] * 1.1)
             np.testing.assert_array_equal(new, fitted.predict(data[0][:4] * 1.1))
 
-    @pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+    @pytest.mark.parametrize(
+        "library", [pytest.param("torch", marks=pytest.mark.slow), "array_api_strict"]
+    )
     def test_other_libraries(self, data, fitted, library):
         xp = pytest.importorskip(library)
         est = fit(xp.asarray(data[0]))
