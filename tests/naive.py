@@ -281,3 +281,61 @@ def ortlrr_algorithm2(
         if max(map(norm_inf, (*steps, R1, R2))) <= tol:
             break
     return {"Z": tprod(V, Z, L), "E": E, "H": H, "n_iter": n_iter}
+
+
+# ---- similarities at several ranks --------------------------------------------------------------
+
+
+def closed_form(X, L, rank):
+    """Slices of ``argmin_Z ||Z||_* + ||X - X *_L Z||_F^2 / (2 theta)`` with this effective rank.
+
+    ``Z_k = V_k diag(max(1 - theta / s^2, 0)) V_k^H``; theta is found by halving until the trace,
+    averaged over slices, is ``rank``.
+    """
+    hat = forward(X, L)
+    parts = [np.linalg.svd(hat[:, :, k], full_matrices=False)[1:] for k in range(hat.shape[2])]
+    largest = max(s.max() for s, _ in parts)
+
+    def kept(s, theta):
+        squares = np.where(s > 1e-6 * largest, s, 0) ** 2
+        return np.maximum(1 - theta / np.where(squares > 0, squares, theta), 0)
+
+    low, high = 0.0, largest**2
+    for _ in range(60):
+        theta = (low + high) / 2
+        enough = np.mean([kept(s, theta).sum() for s, _ in parts]) > rank
+        low, high = (theta, high) if enough else (low, theta)
+    return [(vh.conj().T * kept(s, theta)) @ vh for s, vh in parts]
+
+
+def suggested_rank(X, L):
+    """Stable rank averaged by energy; of one slice (sum s)^2 / sum s^2; from 2 to half the rank."""
+    hat = forward(X, L)
+    spectra = [np.linalg.svd(hat[:, :, k], compute_uv=False) for k in range(hat.shape[2])]
+    largest = max(s.max() for s in spectra)
+    if largest == 0:
+        return 0.0
+    rank = np.mean([(s > 1e-6 * largest).sum() for s in spectra])
+    if len(spectra) == 1:
+        found = spectra[0].sum() ** 2 / (spectra[0] ** 2).sum()
+    else:
+        energies = np.array([(s**2).sum() for s in spectra])
+        stable = [(s**2).sum() / max(s.max() ** 2, 1e-300) for s in spectra]
+        found = energies @ stable / energies.sum()
+    return min(max(2.0, found), rank / 2)
+
+
+def scale_similarity(X, L, factors):
+    """Mean over ranks of ``||Z_ij|| / sqrt(||Z_ii|| ||Z_jj||)``, the norms those of tubes."""
+    n, tau, rank = X.shape[1], scale(L), suggested_rank(X, L)
+    total = np.zeros((n, n))
+    if rank == 0:
+        return total
+    for factor in factors:
+        slices = closed_form(X, L, factor * rank)
+        size = np.sqrt(sum(np.abs(Z) ** 2 for Z in slices) / tau)
+        for i in range(n):
+            for j in range(n):
+                if size[i, i] > 0 and size[j, j] > 0:
+                    total[i, j] += size[i, j] / np.sqrt(size[i, i] * size[j, j])
+    return total / len(factors)

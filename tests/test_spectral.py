@@ -25,7 +25,7 @@ from tubal.spectral import (
     resolve_cut,
 )
 
-ASSIGNMENTS = [Discretise(), KMeansRows(), ModularityKMeans()]
+ASSIGNMENTS = [Discretise(), KMeansRows(), ModularityKMeans(), DiffusionWard(), Best()]
 
 
 def planted(sizes, p=0.7, q=0.03, seed=0):

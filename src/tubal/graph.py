@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from tubal.input import check_count, check_flag, check_positive
+from tubal.input import check_count, check_flag, check_positives
 from tubal.representation import (
     Neighbours,
     Representation,
@@ -119,11 +119,7 @@ class MultiScale(Graph):
     def __post_init__(self) -> None:
         check_count("n_neighbors", self.n_neighbors)
         check_flag("tree", self.tree)
-        if not self.factors:
-            msg = "factors must hold at least one number"
-            raise ValueError(msg)
-        for factor in self.factors:
-            check_positive("factors", factor)
+        check_positives("factors", self.factors)
 
     def build(
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None

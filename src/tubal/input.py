@@ -9,6 +9,7 @@ one layout into the other, `tubes_first` and `samples_first` to the layout of th
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,6 +192,15 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
         msg = f"{name} must be {accepted}, got {value!r}"
         raise ValueError(msg)
     return number
+
+
+def check_positives(name: str, values: Any) -> None:
+    """Refuse anything but a sequence of at least one finite number above zero."""
+    if not isinstance(values, Iterable) or isinstance(values, str) or not list(values):
+        msg = f"{name} must be a sequence of at least one number, got {values!r}"
+        raise ValueError(msg)
+    for value in values:
+        check_positive(name, value)
 
 
 def check_count(name: str, value: Any) -> int:

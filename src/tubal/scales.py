@@ -95,7 +95,7 @@ class ScaleKernel(Ties):
     @classmethod
     def of(cls, values: np.ndarray, view: View, factors: Sequence[float] = FACTORS) -> ScaleKernel:
         """Build it for complete samples (n, n1, *sizes)."""
-        arranged = view.arrange(np.asarray(values, dtype=np.float32))
+        arranged = view.arrange(_in_range(values, None))
         transform = view.plan(arranged)
         X = slices(transform, arranged)
         s, back = _skinny(X)
@@ -110,8 +110,8 @@ class ScaleKernel(Ties):
         return cls(view, transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
-        """Return the similarities of new complete samples (m, n1, *sizes)."""
-        arranged = self.view.arrange(np.asarray(new, dtype=np.float32))
+        """Return the similarities of new complete samples (m, n1, *sizes); sizes do not matter."""
+        arranged = self.view.arrange(_in_range(new, tuple(range(1, new.ndim))))
         V = self.back @ slices(self.transform, arranged)
         return replace(self, rows=_coded(V, self.roots, self.transform))
 
@@ -164,6 +164,16 @@ class Coded:
         """Products of coordinates of all other slices, one below the other."""
         parts = [_products(part) for part in self.slices if 0 < _n_products(part) <= MOST_FEATURES]
         return np.concatenate([np.zeros((0, self.count), "f4"), *parts])
+
+
+def _in_range(values: np.ndarray, axis: tuple[int, ...] | None) -> np.ndarray:
+    """Return values in single precision, over the power of two that brings the largest to 1.
+
+    Squares of very large or small numbers would leave the range of the type; a power of two
+    changes no digit.
+    """
+    _, exponent = np.frexp(np.max(np.abs(values), axis=axis, keepdims=True, initial=0))
+    return np.ldexp(values, -exponent).astype(np.float32)
 
 
 def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

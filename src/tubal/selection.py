@@ -134,9 +134,9 @@ def select(
     kept : bool array
         Which samples take part; of more than MOST_SAMPLES a random choice does.
     candidates : sequence of View or None
-        None: `views` of the samples.
+        None: `views` of the samples. Of equally good ones the first is taken.
     n_clusters : int or None
-        None estimates it from the graph of the first view.
+        None estimates it: the surest estimate of all views, the same for all.
     random_state : int, RandomState or None
     n_jobs : int or None
     """
@@ -162,13 +162,29 @@ def _judged(
     seed: int,
     n_jobs: int | None,
 ) -> Iterator[Candidate]:
+    made = [(view, *_graph_of(view, rows, kept, n_jobs)) for view in candidates]
+    if n_clusters is None:
+        n_clusters = _number([W for _, W, _ in made], seed)
+    n_clusters = min(n_clusters, int(kept.sum()))
     cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
-    if n_clusters is not None:
-        n_clusters = min(n_clusters, int(kept.sum()))
-    for view in candidates:
-        graph = MultiScale(factors=COMPARED, view=view)
-        W = graph.build(rows, kept, n_jobs)[kept][:, kept]
-        clusters = cut(W, n_clusters, seed)
-        n_clusters = clusters.n_clusters  # estimated once, then the same for all
-        score = spectral.modularity(W, clusters.labels)
-        yield Candidate(view, score, graph.rank(rows, kept), clusters.labels)
+    for view, W, rank in made:
+        labels = cut(W, n_clusters, seed).labels
+        yield Candidate(view, spectral.modularity(W, labels), rank, labels)
+
+
+def _graph_of(
+    view: View, rows: Representation, kept: np.ndarray, n_jobs: int | None
+) -> tuple[Any, float]:
+    """Return the graph of the samples in a view, and the effective rank behind it."""
+    graph = MultiScale(factors=COMPARED, view=view)
+    return graph.build(rows, kept, n_jobs)[kept][:, kept], graph.rank(rows, kept)
+
+
+def _number(graphs: Sequence[Any], seed: int) -> int:
+    """Return one number of clusters for all graphs: the surest estimate above one, if any.
+
+    A view that sees no clusters finds one, and then all partitions would be alike.
+    """
+    found = [spectral.estimate_n_clusters(W, random_state=seed) for W in graphs]
+    several = [count for count in found if count.n_clusters > 1]
+    return max(several, key=lambda count: count.confidence).n_clusters if several else 1

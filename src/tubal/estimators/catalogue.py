@@ -197,7 +197,7 @@ def make(name: str, n_clusters: int | None = None, **overrides: Any) -> Subspace
     Lambda.entries(1.0)
     >>> make("OR-TLRR-DFT", solver="certified")
     ORTLRR(graph='published', lam=Lambda.paper(1.0), normalize=False,
-           outliers='published', partition='published', tol=None)
+           outliers='published', partition='published', tol=None, transform='dft')
     """
     return find(name).make(n_clusters, **overrides)
 

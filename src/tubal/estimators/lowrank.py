@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tubal import noise as noises
+from tubal import transforms
 from tubal.estimators.base import joined, on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.estimators.model import TensorModel, is_auto, with_holes
@@ -45,6 +46,7 @@ class LowRankModel(TensorModel):
         super()._check_model()
         check_flag("vectorize", self.vectorize)
         noises.resolve(self.noise)
+        _check_name(self._frozen.transform)
         check_options(
             lam=_resolve_auto(self.lam),
             solver=self.solver,
@@ -152,6 +154,13 @@ class LowRankModel(TensorModel):
         if isinstance(dictionary, str) or dictionary is None:
             return dictionary
         atoms = read(dictionary, name="dictionary", allow_missing=False, min_samples=1)
+        shape = tuple(int(n) for n in atoms.restore(atoms.values).shape[1:])
+        if shape != self.sample_shape_:  # as vectors they could have the same length
+            msg = (
+                f"dictionary holds samples of shape {shape}, X of shape {self.sample_shape_}; "
+                "they must be the same"
+            )
+            raise ValueError(msg)
         return self._arranged(self._scale(atoms)[0]).values
 
     def _trpca(self, samples: Samples) -> np.ndarray:
@@ -178,6 +187,17 @@ class _NewSamples:
     @cached_property
     def extension(self) -> Extension:
         return Extension.of(self.solution, self.noise)
+
+
+def _check_name(transform: Any) -> None:
+    """Refuse unknown names of transforms before any work; the rest needs the size of the data."""
+    if not isinstance(transform, str) or is_auto(transform):
+        return
+    try:
+        transforms.resolve(transform)
+    except ValueError as error:
+        msg = f"{error}; or 'auto'"
+        raise ValueError(msg) from None
 
 
 def _resolve_auto(lam: Any) -> Any:

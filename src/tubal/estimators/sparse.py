@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tubal import graph as graphs
 from tubal.estimators.base import on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.input import Samples, check_count, check_flag, check_positive
@@ -19,6 +20,16 @@ from tubal.sparse import SparseRepresentation, ssc, ssc_omp
 
 class SparseClusterer(SubspaceClusterer):
     """Represents each sample, as a vector, by a few of the others."""
+
+    def _check_model(self) -> None:
+        """Check what does not depend on the data."""
+        super()._check_model()
+        if isinstance(graphs.resolve(self.graph), graphs.MultiScale):
+            msg = (
+                f"graph must not be MultiScale for {type(self).__name__}, which has no transform; "
+                "use 'nearest', 'scaled' or 'published'"
+            )
+            raise ValueError(msg)
 
     @abstractmethod
     def _codes(self, X: np.ndarray, **queries: Any) -> SparseRepresentation:

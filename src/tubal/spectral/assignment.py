@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
-from tubal.input import check_count, check_positive
+from tubal.input import check_count, check_positive, check_positives
 from tubal.spectral.affinity import check_affinity, modularity_of
 from tubal.spectral.embedding import Embedding, unit_rows
 
@@ -197,11 +197,7 @@ class DiffusionWard(_MostModular):
 
     def __post_init__(self) -> None:
         check_positive("spread", self.spread)
-        if not self.times:
-            msg = "times must hold at least one number"
-            raise ValueError(msg)
-        for time in self.times:
-            check_positive("times", time)
+        check_positives("times", self.times)
 
     def n_vectors(self, n_clusters: int) -> int:
         """Return how many eigenvectors it likes to see."""
@@ -233,8 +229,10 @@ class Best(_MostModular):
     assignments: tuple[Assignment, ...] = (ModularityKMeans(), DiffusionWard())
 
     def __post_init__(self) -> None:
-        if not self.assignments or not all(isinstance(a, Assignment) for a in self.assignments):
-            msg = f"assignments must hold at least one Assignment, got {self.assignments!r}"
+        given = self.assignments
+        listed = isinstance(given, (tuple, list)) and len(given) > 0
+        if not listed or not all(isinstance(assign, Assignment) for assign in given):
+            msg = f"assignments must be a tuple of at least one Assignment, got {given!r}"
             raise ValueError(msg)
 
     def n_vectors(self, n_clusters: int) -> int:
