@@ -19,6 +19,7 @@ from tubal.algebra import tubal_rank
 from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
 from tubal.input import to_paper
 from tubal.problem import Lambda
+from tubal.solvers import Published
 from tubal.spectral import ncut
 from tubal.transforms import RandomOrthogonal, resolve
 
@@ -223,6 +224,8 @@ def draw_images(
     variance: float = 0.0,
     shift: int = 0,
     per_class: int | None = None,
+    turned: bool = False,
+    largest: float = 1.0,
 ) -> Drawn:
     """Draw from an image set, pixels in [0, 1], rows of a picture as n1.
 
@@ -239,6 +242,10 @@ def draw_images(
         Pictures move to the left or to the right by so many pixels; zeros come in.
     per_class : int or None
         How many pictures of each class are drawn.
+    turned : bool
+        Whether columns of a picture become n1.
+    largest : float
+        White.
     """
     rng = np.random.default_rng(seed)
     data = datasets.load(name)
@@ -256,7 +263,8 @@ def draw_images(
         labels = np.concatenate([labels, np.full(outliers, -1)])
     if missing:
         X = np.where(rng.random(X.shape) < missing, np.nan, X)
-    return Drawn(X, labels)
+    X = np.swapaxes(X, 1, 2) if turned else X
+    return Drawn(largest * X, labels)
 
 
 def shifted(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -397,6 +405,30 @@ USPS_NOISY = Experiment(
     1,
 )
 
+# What the paper leaves open, read in other ways: for its own method, on one set with outliers and
+# on one without.
+READINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "beta0=1e-5 tol=1e-5 (as printed)": ({}, {"solver": Published(beta0=1e-5), "tol": 1e-5}),
+    "columns as n1": ({"turned": True}, {}),
+    "samples of unit norm": ({}, {"normalize": True}),
+    "pixels from 0 to 255": ({"largest": 255.0}, {}),
+    "nothing removed": ({}, KEEP),
+}
+
+
+def _readings() -> Experiment:
+    settings = tuple(
+        Setting(name, f"{what}: {reading}", _images(name, **options, **drawn), base | changed)
+        for name, what, options, base in (
+            ("orl", "outliers=100", {"outliers": 100}, {}),
+            ("umist", "complete", {}, KEEP),
+        )
+        for reading, (drawn, changed) in READINGS.items()
+        if not (base and changed is KEEP)
+    )
+    return Experiment("readings", settings, ("OR-TLRR-DFT", "OR-TLRR-DCT"), cluster, 1)
+
+
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
@@ -411,5 +443,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         UMIST_FRDUE_MISSING,
         UMIST_NOISY,
         USPS_NOISY,
+        _readings(),
     )
 }
