@@ -96,7 +96,7 @@ def table(rows: list[dict[str, object]]) -> str:
         groups[str(row["case"])].append(row)
     names = ("ACC", "AUC", "F1", "F1_best", "flagged", "seconds")
     lines = [
-        "| case | draws | ACC | AUC | F1 | best F1 of any threshold | flagged by mistake | seconds |",
+        "| case | draws | ACC | AUC | F1 | best F1 possible | flagged by mistake | seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for case in CASES:

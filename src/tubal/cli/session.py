@@ -260,12 +260,25 @@ class Cluster(Session):
         sizes = results["cluster_sizes"]
         guess = ""
         if self.args.clusters is None:
-            guess = f", a number found with confidence {results['clusters_confidence']:.2f}"
+            guess = f", {sureness(results['clusters_confidence'])}"
         print(
             f"{counted(results['clusters'], 'cluster')} of {_range(sizes)} samples{guess}; "
             f"{counted(results['outliers'], 'outlier')}"
         )
         tell_certificate(fitted, self.seconds["fit"])
+
+
+def sureness(confidence: float) -> str:
+    """Tell how far to trust an estimated number of clusters.
+
+    >>> sureness(0.13)
+    'a guess (confidence 0.13): give the number with -k if you know it'
+    """
+    from tubal.spectral import CONFIDENT
+
+    if confidence >= CONFIDENT:
+        return f"estimated with confidence {confidence:.2f}"
+    return f"a guess (confidence {confidence:.2f}): give the number with -k if you know it"
 
 
 class Outliers(Session):

@@ -19,6 +19,7 @@ from tubal.estimators import SubspaceClusterer, TensorCompleter, TensorOutlierDe
 from tubal.estimators.model import check_contamination
 from tubal.estimators.summary import certificate_in_words, facts
 from tubal.solvers import Check
+from tubal.spectral import CONFIDENT
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 LARGEST_MATRIX = 600  # pixels of the picture of the affinity
@@ -62,6 +63,8 @@ class Cut:
     n_clusters : int
     given : bool
         Whether the number was given, not estimated.
+    confident : bool
+        Whether an estimated number is more than a guess.
     matrix : array of shape (m, m)
         The affinity in [0, 1], ordered by cluster and typicality, m at most 600: each entry is the
         root of the mean of a block, relative to the strong ones.
@@ -75,6 +78,7 @@ class Cut:
 
     n_clusters: int
     given: bool
+    confident: bool
     matrix: np.ndarray
     bounds: list[float]
     places: np.ndarray
@@ -341,7 +345,10 @@ def _decision(fitted: Any) -> Decision:
 def _cut(fitted: SubspaceClusterer) -> Cut:
     picture, bounds = affinity_picture(fitted)
     given = fitted._n_clusters_given is not None
-    return Cut(fitted.n_clusters_, given, picture, bounds, plane(fitted), *spectrum(fitted))
+    confident = fitted.n_clusters_confidence_ >= CONFIDENT
+    return Cut(
+        fitted.n_clusters_, given, confident, picture, bounds, plane(fitted), *spectrum(fitted)
+    )
 
 
 def _members(labels: np.ndarray, k: int) -> scipy.sparse.csr_array:

@@ -29,6 +29,7 @@ from tubal.spectral.cut import Clusters, Cut, ncut, partition, resolve_cut
 from tubal.spectral.embedding import Embedding, embed
 
 __all__ = [
+    "CONFIDENT",
     "Assignment",
     "Best",
     "ClusterCount",

@@ -16,6 +16,9 @@ SOFT = 0.01
 STRUCTURE = 0.6
 MOST_CLUSTERS = 200
 
+CONFIDENT = 0.5
+"""An answer of less confidence should be called a guess."""
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterCount:
