@@ -148,10 +148,13 @@ def select(
         kept = np.isin(np.arange(len(kept)), chosen)
     candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
     found = list(_judged(rows, kept, candidates, n_clusters, seed, n_jobs))
-    ordered = sorted(
-        found, key=lambda found: (found.view.axis is None) * CLEARLY - found.modularity
-    )
+    ordered = sorted(found, key=_rating, reverse=True)
     return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
+
+
+def _rating(found: Candidate) -> float:
+    """Return what candidates are sorted by; what differs by rounding (single precision) is equal."""
+    return round(found.modularity - (found.view.axis is None) * CLEARLY, 6)
 
 
 def _judged(
