@@ -153,7 +153,7 @@ def select(
 
 
 def _rating(found: Candidate) -> float:
-    """Return what candidates are sorted by; what differs by rounding (single precision) is equal."""
+    """Return what candidates are sorted by; what differs by rounding is equal."""
     return round(found.modularity - (found.view.axis is None) * CLEARLY, 6)
 
 
