@@ -33,7 +33,7 @@ this much."""
 
 
 def views(shape: Sequence[int]) -> list[View]:
-    """Return the views that "auto" chooses from, for samples of this shape (n1, *sizes).
+    """Return the views that "auto" chooses from, for samples of this shape `(n1, *sizes)`.
 
     For tables there is only one. Else DFT and DCT with either of the first two axes of a sample in
     the place of n1, a transform made from the data, and samples as vectors.
