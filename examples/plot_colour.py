@@ -52,10 +52,11 @@ print(f"X.shape = {X.shape}")
 # A transform for each axis
 # -------------------------
 # The transform runs along every axis after the first of a sample: here along the width and along
-# the colours. By default it is the DFT on both. A shift along the width is natural, a "shift"
-# from red to green is not, so ``["dft", "none"]`` treats the three colours as three separate
-# slices. Grey pictures, for comparison, lose colour altogether, and with it what holds the
-# pictures of a place together: far more than 30 are flagged.
+# the colours. By default, "auto", the program has the DFT on both, and how pictures are compared
+# for the graph is chosen from the data. A shift along the width is natural, a "shift" from red to
+# green is not, so ``["dft", "none"]`` treats the three colours as three separate slices. Grey
+# pictures, for comparison, lose colour altogether, and with it what holds the pictures of a place
+# together: far more than 30 are flagged.
 
 
 def report(name, data, **options):
@@ -69,7 +70,7 @@ def report(name, data, **options):
     return est
 
 
-report("colour, dft and dft", X)
+report("colour, auto", X)
 est = report("colour, dft and none", X, transform=["dft", "none"])
 report("grey", X.mean(axis=3))
 

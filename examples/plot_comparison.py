@@ -85,7 +85,7 @@ for name, rows in results.items():
 # ------------
 # The scraps are no challenge: an isolation forest that is told their number finds nearly all of
 # them. `ORTLRR` finds them without being told. Its clusters are better than those of the others
-# on this data, and it takes a few times as long as the other clusterers. A nearest-neighbour
+# on this data, and it takes about ten times as long as the other clusterers. A nearest-neighbour
 # graph alone comes next; where time matters more than outliers, it is a good choice. HDBSCAN,
 # which also sets samples aside, finds no dense groups among raw pixels.
 

@@ -91,9 +91,9 @@ for name, labels in simple.items():
     print(f"{name:32} accuracy {metrics.clustering_accuracy(material.ravel(), labels):.3f}")
 
 # %%
-# All pixels get a material, the broken ones from their neighbours. Averaging neighbourhoods by
-# hand and k-means come close here: four spectra far apart are no hard problem once the broken
-# pixels are known.
+# All pixels get a material, the broken ones from their neighbours. Once the broken pixels are
+# known, averaging neighbourhoods by hand and k-means do better here: four spectra far apart are no
+# hard problem, and each of them is a point, not a subspace.
 
 found = metrics.match_labels(material.ravel(), est.labels_).reshape(size, size)
 fig, axes = plt.subplots(1, 4, figsize=(10, 2.8), layout="constrained")

@@ -290,7 +290,8 @@ def closed_form(X, L, rank):
     """Slices of ``argmin_Z ||Z||_* + ||X - X *_L Z||_F^2 / (2 theta)`` with this effective rank.
 
     ``Z_k = V_k diag(max(1 - theta / s^2, 0)) V_k^H``; theta is found by halving until the trace,
-    averaged over slices, is ``rank``.
+    averaged over slices, is ``rank``. The whole rank has no theta but zero; a thousandth of the
+    least ``s^2`` stands for it.
     """
     hat = forward(X, L)
     parts = [np.linalg.svd(hat[:, :, k], full_matrices=False)[1:] for k in range(hat.shape[2])]
@@ -300,7 +301,8 @@ def closed_form(X, L, rank):
         squares = np.where(s > 1e-6 * largest, s, 0) ** 2
         return np.maximum(1 - theta / np.where(squares > 0, squares, theta), 0)
 
-    low, high = 0.0, largest**2
+    least = min(s[s > 1e-6 * largest].min(initial=largest) for s, _ in parts)
+    low, high = 1e-3 * least**2, largest**2
     for _ in range(60):
         theta = (low + high) / 2
         enough = np.mean([kept(s, theta).sum() for s, _ in parts]) > rank

@@ -1,4 +1,4 @@
-"""Estimators that choose their transform: answers in the user's layout, and what remains fixed."""
+"""Estimators that choose the view of their graph; what the choice changes and what it does not."""
 
 import copy
 import pickle
@@ -12,10 +12,11 @@ import naive
 import tubal
 from tubal import ORTLRR, LowRankClusterer, TensorOutlierDetector, metrics
 from tubal.datasets import make_tensor_subspaces
-from tubal.estimators import lowrank
 from tubal.graph import Absolute, MultiScale
-from tubal.selection import View
+from tubal.scales import View
+from tubal.selection import select
 from tubal.solvers import Published
+from tubal.transforms import same_transform
 
 
 def planted(axis=1, transform="dct", **options):
@@ -57,50 +58,60 @@ def fitted(data):
 
 
 @pytest.fixture(scope="module")
-def swapped(data):
-    """The same samples, turned by hand, under the transform that is right."""
-    return fit(data[0].swapaxes(1, 2), transform="dct")
+def by_hand(data):
+    """The program under the DFT, and the view that is right for the graph."""
+    return fit(data[0], transform="dft", graph=MultiScale(view=View("dct", 1)))
 
 
-class TestArrangement:
+def check_same_fit(est, other):
+    """Two fits, one of which chose what the other was told."""
+    assert not hasattr(other, "selection_")
+    for name in ("labels_", "outlier_scores_", "X_clean_"):
+        np.testing.assert_array_equal(getattr(est, name), getattr(other, name))
+    np.testing.assert_array_equal(est.affinity_.toarray(), other.affinity_.toarray())
+    assert est.lam_ == other.lam_
+
+
+class TestView:
     def test_the_planted_view(self, data, fitted):
         assert fitted.selection_.view == View("dct", 1)
         assert fitted.selection_.n_clusters == 5
         assert len(fitted.selection_.candidates) == 6
         assert agreement(data[1], fitted.labels_) == 1
-        assert metrics.outlier_auc(data[1], fitted.outlier_scores_) > 0.98
 
-    def test_as_if_the_user_had_turned_the_samples(self, fitted, swapped):
-        np.testing.assert_array_equal(fitted.labels_, swapped.labels_)
-        np.testing.assert_allclose(fitted.outlier_scores_, swapped.outlier_scores_, rtol=1e-6)
-        np.testing.assert_allclose(
-            fitted.X_clean_,
-            swapped.X_clean_.swapaxes(1, 2),
-            atol=1e-8 * np.abs(fitted.X_clean_).max(),
-        )
-        np.testing.assert_allclose(
-            fitted.affinity_.toarray(), swapped.affinity_.toarray(), atol=1e-6
-        )
+    def test_as_if_the_user_had_said_so(self, fitted, by_hand):
+        check_same_fit(fitted, by_hand)
+        assert same_transform(fitted.solution_.Z.transform, by_hand.solution_.Z.transform)
         assert fitted.sample_shape_ == (14, 16)
-        assert not hasattr(swapped, "selection_")
+
+    def test_the_choice_is_made_among_the_kept(self, data):
+        est = fit(data[0], contamination=0.2)
+        again = select(est._fitted, ~est.outliers_, n_clusters=5, random_state=est._seed)
+        assert est.selection_ == again
+        assert len(est.selection_.chosen.labels) == 64
+
+    def test_what_is_not_open_is_not_chosen(self, data, fitted):
+        X = data[0]
+        assert not hasattr(fit(X, graph="nearest"), "selection_")
+        given = fit(X, graph=MultiScale(view=View("dft", 1)))
+        assert not hasattr(given, "selection_")
+        assert given._graph().view == View("dft", 1)
+        more = fit(X, graph=MultiScale(8))
+        assert more.selection_ == fitted.selection_
+        assert more._graph() == MultiScale(8, view=View("dct", 1))
 
     def test_old_samples(self, data, fitted):
         check_old_samples(fitted, data[0])
 
-    def test_new_samples(self, data, fitted, swapped):
+    def test_new_samples(self, data, fitted, by_hand):
         X, labels = data
         rng = np.random.default_rng(1)
         new = np.stack([X[labels == k][0] - 0.5 * X[labels == k][3] for k in range(5)])
         new = np.concatenate([new, rng.standard_normal((2, *X.shape[1:]))])
         found = fitted.predict(new)
-        np.testing.assert_array_equal(found, swapped.predict(new.swapaxes(1, 2)))
-        np.testing.assert_array_equal(found[-2:], -1)
-        np.testing.assert_allclose(
-            fitted.transform(new), swapped.transform(new.swapaxes(1, 2)).swapaxes(1, 2), atol=1e-6
-        )
-        np.testing.assert_allclose(
-            fitted.score_samples(new), swapped.score_samples(new.swapaxes(1, 2)), rtol=1e-5
-        )
+        np.testing.assert_array_equal(found, by_hand.predict(new))
+        np.testing.assert_array_equal(fitted.margins(new), by_hand.margins(new))
+        np.testing.assert_array_equal(fitted.transform(new), by_hand.transform(new))
         wanted = [np.bincount(fitted.labels_[labels == k] + 1).argmax() - 1 for k in range(5)]
         kept = found[:5] >= 0
         assert kept.sum() >= 4
@@ -110,11 +121,7 @@ class TestArrangement:
         X, labels = planted(missing=0.1)
         est = fit(X)
         assert est.selection_.view == View("dct", 1)
-        other = fit(X.swapaxes(1, 2), transform="dct")
-        np.testing.assert_array_equal(est.labels_, other.labels_)
-        np.testing.assert_allclose(
-            est.X_clean_, other.X_clean_.swapaxes(1, 2), atol=1e-6 * np.abs(est.X_clean_).max()
-        )
+        check_same_fit(est, fit(X, transform="dft", graph=MultiScale(view=View("dct", 1))))
         assert agreement(labels, est.labels_) > 0.95
         check_old_samples(est, X)
 
@@ -124,22 +131,21 @@ class TestArrangement:
         X, labels = planted(0, transform=L)
         X = np.ascontiguousarray(np.moveaxis(X.reshape(-1, 16, 7, 2), 1, 1 + axis))
         est = fit(X)
-        assert est.selection_.view == View("dct", axis)
-        other = fit(np.moveaxis(X, 1 + axis, 1), transform="dct")
-        np.testing.assert_allclose(
-            est.X_clean_, np.moveaxis(other.X_clean_, 1, 1 + axis), atol=1e-8
-        )
-        np.testing.assert_array_equal(est.labels_, other.labels_)
+        view = est.selection_.view
+        assert view.axis == axis
+        assert view.transform in ("dct", "data")  # the second moments of such data say the same
+        check_same_fit(est, fit(X, transform="dft", graph=MultiScale(view=view)))
         check_old_samples(est, X)
         assert agreement(labels, est.labels_) == 1
 
     def test_samples_as_vectors(self):
-        data = make_tensor_subspaces(30, 1, 4, 2, 25, outliers=0.1, random_state=0)
-        X = data.X.reshape(-1, 6, 5)
-        est, table = fit(X, 4), fit(data.X[..., 0], 4)
+        data = make_tensor_subspaces(60, 1, 5, 6, 30, outliers=0, random_state=0)
+        X = data.X.reshape(-1, 6, 10)
+        est, table = fit(X, 5, contamination=0), fit(data.X[..., 0], 5, contamination=0)
         assert est.selection_.view == View("none", None) == table.selection_.view
+        assert len(table.selection_.candidates) == 1
         np.testing.assert_array_equal(est.labels_, table.labels_)
-        np.testing.assert_allclose(est.X_clean_.reshape(len(X), -1), table.X_clean_, atol=1e-9)
+        np.testing.assert_allclose(est.affinity_.toarray(), table.affinity_.toarray(), atol=1e-5)
         check_old_samples(est, X)
         check_old_samples(table, data.X[..., 0])
 
@@ -235,28 +241,33 @@ class TestState:
 
 
 class TestOthers:
-    def test_detector(self):
-        X, labels = planted()
-        est = TensorOutlierDetector(transform="auto", random_state=0).fit(X)
-        assert est.selection_.view == View("dct", 1)
-        assert metrics.outlier_auc(labels, est.outlier_scores_) > 0.98
-        np.testing.assert_allclose(-est.score_samples(X), est.outlier_scores_, rtol=1e-7)
-        np.testing.assert_allclose(est.transform(X), est.X_clean_, atol=1e-9)
-        assert not hasattr(TensorOutlierDetector().fit(X), "selection_")
+    def test_detector(self, data):
+        """Without a graph there is nothing to choose: the program is the same."""
+        est, other = (
+            TensorOutlierDetector(transform=name, random_state=0).fit(data[0])
+            for name in ("auto", "dft")
+        )
+        assert not hasattr(est, "selection_")
+        np.testing.assert_array_equal(est.outlier_scores_, other.outlier_scores_)
+        np.testing.assert_array_equal(est.X_clean_, other.X_clean_)
 
     @pytest.mark.parametrize("dictionary", ["identity", "array"])
     def test_dictionaries(self, data, dictionary):
-        """A given one is in the user's layout."""
         X, labels = data
         atoms = X[labels >= 0][::2] if dictionary == "array" else dictionary
-        turned = atoms.swapaxes(1, 2) if dictionary == "array" else dictionary
-        options = {"random_state": 0}
-        est = LowRankClusterer(5, transform="auto", dictionary=atoms, **options).fit(X)
+        options = {"dictionary": atoms, "random_state": 0}
+        est = LowRankClusterer(5, transform="auto", graph="multiscale", **options).fit(X)
         assert est.selection_.view == View("dct", 1)
-        other = LowRankClusterer(5, transform="dct", dictionary=turned, **options)
-        other.fit(X.swapaxes(1, 2))
-        np.testing.assert_array_equal(est.labels_, other.labels_)
-        np.testing.assert_allclose(est.X_clean_, other.X_clean_.swapaxes(1, 2), atol=1e-8)
+        graph = MultiScale(view=View("dct", 1))
+        check_same_fit(est, LowRankClusterer(5, graph=graph, **options).fit(X))
+        assert not hasattr(LowRankClusterer(5, transform="auto", **options).fit(X), "selection_")
+
+    def test_matrix_methods(self, data):
+        """Samples that are vectors leave no choice."""
+        est = LowRankClusterer(
+            5, transform="auto", vectorize=True, graph="multiscale", random_state=0
+        ).fit(data[0])
+        assert [c.view for c in est.selection_.candidates] == [View("none", None)]
 
     @pytest.mark.parametrize("options", [{"transform": "auto"}, {"vectorize": True}, {}])
     def test_a_dictionary_of_another_shape(self, options):
@@ -380,8 +391,6 @@ def test_copies_stay_together():
 
 
 @pytest.mark.parametrize("size", [1e100, 1e-100])
-def test_sizes_that_the_solver_refuses(size, monkeypatch):
-    """The check comes before the choice, as before all work."""
-    monkeypatch.setattr(lowrank, "select", lambda *_, **__: pytest.fail("work before the check"))
+def test_sizes_that_the_solver_refuses(size):
     with pytest.raises(ValueError, match="X has entries of size"):
         fit(size * gaussian(12, 4, 3), 2, normalize=False)

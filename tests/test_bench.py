@@ -33,7 +33,14 @@ from tubal.bench import (
     to_csv,
     to_markdown,
 )
-from tubal.bench.experiments import CERTIFIED, cluster, draw_images, draw_synthetic, recover
+from tubal.bench.experiments import (
+    CERTIFIED,
+    CERTIFIED_GAP,
+    cluster,
+    draw_images,
+    draw_synthetic,
+    recover,
+)
 from tubal.cli.show import duration
 from tubal.estimators import find
 from tubal.problem import Lambda
@@ -108,7 +115,7 @@ def test_the_certified_row_solves_the_same_program():
     setting = Setting("synthetic", "small", None)
     theirs, _ = cluster("OR-TLRR-DFT", setting, small_draw(), 0, 1)
     ours, _ = cluster("OR-TLRR-DFT" + CERTIFIED, setting, small_draw(), 0, 1)
-    assert ours.certificate_.gap <= 1e-4
+    assert ours.certificate_.gap <= CERTIFIED_GAP
     changed = {"solver", "tol"}
     for key, value in theirs.get_params(deep=False).items():
         assert key in changed or ours.get_params(deep=False)[key] == value
@@ -337,7 +344,7 @@ def test_rows_of_real_estimators(monkeypatch, tmp_path):
     run(["fake"], tmp_path)
     rows = {row["method"]: row for row in rows_of(tmp_path)}
     theirs, ours = rows["OR-TLRR-DFT"], rows["OR-TLRR-DFT" + CERTIFIED]
-    assert ours["gap"] <= 1e-4
+    assert ours["gap"] <= CERTIFIED_GAP
     assert ours["objective"] * (1 - ours["gap"]) <= theirs["objective"] * (1 + 1e-12)
     assert rows["SSC"]["gap"] is not None
     assert rows["SSC"]["objective"] is rows["SSC-OMP"]["gap"] is None

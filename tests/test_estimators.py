@@ -121,10 +121,18 @@ class TestInvariance:
             other.X_clean_, factor * fitted.X_clean_, rtol=1e-6, atol=1e-9 * factor
         )
 
-    def test_scale_of_single_samples_does_not_matter(self, data, fitted):
+    def test_scale_of_single_samples_matters_to_one_view_of_the_score_only(self, data):
+        """Clusters and the residual know nothing of it; `Consensus` looks at sizes, too."""
         sizes = np.random.default_rng(0).uniform(0.1, 10, len(data.X))[:, None, None]
-        other = ORTLRR(4, random_state=0).fit(sizes * data.X)
-        np.testing.assert_array_equal(other.labels_, fitted.labels_)
+        est, other = (
+            ORTLRR(4, outliers="published", random_state=0).fit(X) for X in (data.X, sizes * data.X)
+        )
+        np.testing.assert_array_equal(other.labels_, est.labels_)
+        np.testing.assert_allclose(other.outlier_scores_, est.outlier_scores_, rtol=1e-6)
+        large = data.X.copy()
+        large[7] *= 1000
+        assert data.labels[7] >= 0
+        assert ORTLRR(4, random_state=0).fit(large).labels_[7] == -1
 
     def test_number_of_threads_does_not_matter(self, data, fitted):
         other = ORTLRR(4, random_state=0, n_jobs=1).fit(data.X)

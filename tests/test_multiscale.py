@@ -12,7 +12,7 @@ from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest, resolve
 from tubal.input import Samples
 from tubal.representation import Representation, Ties
-from tubal.scales import FACTORS, ScaleKernel
+from tubal.scales import FACTORS, ScaleKernel, View
 
 
 class Dense(Ties):
@@ -138,6 +138,7 @@ class TestBuild:
             (MultiScale(), ~(labels == 1)),
             (MultiScale(factors=(1.0,)), ~(labels == 1)),
             (MultiScale(2), kept),
+            (MultiScale(view=View("dft", 1)), kept),
             (MultiScale(), kept),
         ]
         for graph, mask in asked:
@@ -162,7 +163,7 @@ class TestVotes:
         kept, fit = labels >= 0, represent(X)
         new = X[[0, 1, 2]] + 0.01 * np.random.default_rng(0).standard_normal((3, *X.shape[1:]))
         votes = MultiScale(4).votes(represent(new, twins=[-1] * 3, fitted=fit), kept).toarray()
-        kernel = ScaleKernel.of(X[kept], fit.transform, FACTORS).extended(new)
+        kernel = ScaleKernel.of(X[kept], View(fit.transform), FACTORS).extended(new)
         S = kernel.tile(np.arange(3))
         expected = np.zeros((3, len(X)))
         for i in range(3):
@@ -213,10 +214,51 @@ class TestVotes:
         ]
         np.testing.assert_array_equal(*votes)
 
-    def test_only_for_new_samples(self, planted):
+    def test_samples_of_the_fit_ask_for_themselves(self, planted):
+        """As `relabel(recut=False)` does for those that it takes back."""
         X, labels = planted
-        with pytest.raises(ValueError, match="votes are for new samples"):
-            MultiScale().votes(represent(X), labels >= 0)
+        kept, fit = labels >= 0, represent(X)
+        votes = MultiScale(3).votes(fit, kept).toarray()
+        asked = represent(X, twins=np.arange(len(X)), fitted=fit)
+        np.testing.assert_array_equal(votes, MultiScale(3).votes(asked, kept).toarray())
+        np.testing.assert_array_equal(np.diag(votes), 0)
+        assert not votes[:, ~kept].any()
+        assert (votes[~kept] > 0).any()
+
+    def test_nobody_kept(self, planted):
+        X, _ = planted
+        nobody = np.zeros(len(X), bool)
+        assert MultiScale().build(represent(X), nobody).nnz == 0
+        assert MultiScale().votes(represent(X[:2]), nobody).shape == (2, len(X))
+
+
+class TestView:
+    @pytest.mark.parametrize("view", [View("dft", 1), View("dct", 1), View("none", None)])
+    def test_as_if_the_samples_had_been_turned(self, planted, view):
+        """The view counts, not the transform of the fit."""
+        X, labels = planted
+        kept = labels >= 0
+        turned = view.arrange(X)
+        graph, other = MultiScale(view=view), MultiScale()
+        ours, theirs = represent(X, "dft"), represent(turned, view.transform)
+        np.testing.assert_array_equal(
+            graph.build(ours, kept).toarray(), other.build(theirs, kept).toarray()
+        )
+        assert graph.rank(ours, kept) == other.rank(theirs, kept)
+        new = {"twins": [-1] * 3}
+        votes = graph.votes(represent(1.1 * X[:3], fitted=ours, **new), kept)
+        expected = other.votes(
+            represent(1.1 * turned[:3], view.transform, fitted=theirs, **new), kept
+        )
+        np.testing.assert_array_equal(votes.toarray(), expected.toarray())
+
+    def test_methods_without_a_transform(self, planted):
+        X, labels = planted
+        kept = labels >= 0
+        rows = replace(represent(X), transform=None)
+        expected = MultiScale().build(represent(X, "dct"), kept)
+        found = MultiScale(view=View("dct")).build(rows, kept)
+        np.testing.assert_array_equal(found.toarray(), expected.toarray())
 
 
 class TestArguments:

@@ -115,12 +115,12 @@ class TestSets:
 class TestTools:
     @pytest.fixture
     def drawn(self):
-        """Two lines of pictures, far from each other, and one sample far from both."""
+        """Three kinds of pictures, in three directions each, and one sample far from all."""
         rng = np.random.default_rng(0)
-        A, B = rng.standard_normal((2, 1, 5, 4))
-        scale = rng.uniform(0.8, 1.2, (2, 20, 1, 1))
-        X = np.concatenate([A * scale[0], B * scale[1]]) + 0.01 * rng.standard_normal((40, 5, 4))
-        return with_outliers(X, np.repeat([0, 1], 20), 5 * rng.standard_normal((1, 5, 4)))
+        bases = rng.standard_normal((3, 3, 20))
+        weights = [1, 0.4, 0.4] * rng.uniform(0.5, 1.5, (3, 20, 3))
+        X = (weights @ bases).reshape(60, 5, 4) + 0.01 * rng.standard_normal((60, 5, 4))
+        return with_outliers(X, np.repeat([0, 1, 2], 20), 5 * rng.standard_normal((1, 5, 4)))
 
     @pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if tool.is_there])
     def test_every_tool_does_its_work(self, name, drawn):

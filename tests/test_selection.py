@@ -1,4 +1,4 @@
-"""The choice of transform and arrangement: planted ones are found, layouts come back."""
+"""The choice of the view of the graph: planted ones are found, among the samples kept."""
 
 import re
 
@@ -11,16 +11,35 @@ from sklearn.metrics import adjusted_rand_score
 import naive
 from tubal import metrics, selection, spectral, transforms
 from tubal.datasets import make_tensor_subspaces
-from tubal.graph import MultiScale, Nearest
+from tubal.graph import Nearest
 from tubal.input import Samples
-from tubal.representation import Representation
-from tubal.scales import ScaleKernel
-from tubal.selection import Candidate, Selection, View, select, views
+from tubal.representation import Representation, Ties
+from tubal.scales import ScaleKernel, View
+from tubal.selection import Candidate, Selection, select, views
 
 
-def given_as(values, observed=None):
+class Unread(Ties):
+    """Ties of the solution, of which the choice makes no use."""
+
+    shape = (0, 0)
+
+    def tile(self, rows):
+        pytest.fail("the choice is made from the samples alone")
+
+
+def given_as(values, observed=None, L=None):
+    """A representation of samples; missing entries are explained by L."""
     values = np.asarray(values, dtype=float)
-    return Samples(values if observed is None else np.where(observed, values, 0), observed, False)
+    seen = values if observed is None else np.where(observed, values, 0)
+    L = seen if L is None else L
+    samples, nobody = Samples(seen, observed, False), Unread()
+    return Representation(samples, L, seen - L, nobody, nobody, np.arange(len(values)))
+
+
+def choose(X, candidates=None, *, kept=None, **options):
+    rows = X if isinstance(X, Representation) else given_as(X)
+    kept = np.ones(len(rows.twins), bool) if kept is None else kept
+    return select(rows, kept, candidates, **{"random_state": 0, **options})
 
 
 def planted(transform, axis=0, seed=0, **options):
@@ -34,44 +53,19 @@ def planted(transform, axis=0, seed=0, **options):
 
 
 class TestView:
-    @settings(max_examples=60)
-    @given(
-        shape=st.lists(st.integers(1, 4), min_size=2, max_size=4),
-        axis=st.sampled_from([None, 0, 1, "last"]),
-        holes=st.booleans(),
-    )
-    def test_restore_undoes_arrange(self, shape, axis, holes):
-        axis = len(shape) - 1 if axis == "last" else axis
-        rng = np.random.default_rng(0)
-        values, view = rng.standard_normal((5, *shape)), View("dft", axis)
-        observed = rng.random(values.shape) < 0.6 if holes else None
-        arranged = view.arrange(Samples(values, observed, False))
-        np.testing.assert_array_equal(view.restore(arranged.values, tuple(shape)), values)
-        if holes:
-            assert arranged.observed.shape == arranged.values.shape
-            np.testing.assert_array_equal(view.restore(arranged.observed, tuple(shape)), observed)
-        else:
-            assert arranged.observed is None
-
     def test_layouts(self):
         values = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
-        samples = Samples(values, values % 2 == 0, False)
-        assert View("dft").arrange(samples) is samples
-        second = View("dft", 1).arrange(samples)
-        np.testing.assert_array_equal(second.values, values.transpose(0, 2, 1, 3))
-        np.testing.assert_array_equal(second.observed, second.values % 2 == 0)
-        third = View("dft", 2).arrange(samples).values
-        np.testing.assert_array_equal(third, values.transpose(0, 3, 1, 2))
-        vectors = View("none", None).arrange(samples).values
+        np.testing.assert_array_equal(View("dft").arrange(values), values)
+        np.testing.assert_array_equal(View("dft", 1).arrange(values), values.transpose(0, 2, 1, 3))
+        np.testing.assert_array_equal(View("dft", 2).arrange(values), values.transpose(0, 3, 1, 2))
+        vectors = View("none", None).arrange(values)
         np.testing.assert_array_equal(vectors, values.reshape(2, 60, 1))
 
-    def test_tables(self):
-        table = Samples(np.arange(12.0).reshape(4, 3, 1), None, True)
-        arranged = View("none", None).arrange(table)
-        assert arranged.table
-        np.testing.assert_array_equal(arranged.values, table.values)
-        restored = View("none", None).restore(arranged.values, (3,))
-        np.testing.assert_array_equal(restored, table.values[..., 0])
+    @pytest.mark.parametrize("axis", [0, 1, 2, None])
+    def test_the_transform_fits_the_arrangement(self, axis):
+        view = View("none" if axis is None else "dct", axis)
+        arranged = view.arrange(np.ones((2, 3, 4, 5)))
+        assert view.plan(arranged).sizes == arranged.shape[2:]
 
     def test_names(self):
         assert str(View("dct")) == "dct"
@@ -112,7 +106,7 @@ class TestView:
         ],
     )
     def test_what_auto_chooses_from(self, shape, expected):
-        assert [str(view) for view in views(given_as(np.ones((3, *shape))))] == expected
+        assert [str(view) for view in views(shape)] == expected
 
 
 # ---- the choice ---------------------------------------------------------------------------------
@@ -123,16 +117,15 @@ class TestSelect:
     @pytest.mark.parametrize("transform", ["dft", "dct"])
     def test_planted_view(self, transform, axis):
         X, labels = planted(transform, axis)
-        samples = given_as(X)
-        found = select(samples, views(samples), n_clusters=5, random_state=0)
+        found = choose(X, n_clusters=5)
         assert found.view == View(transform, axis)
         assert found.n_clusters == 5
+        assert {c.view for c in found.candidates} == set(views(X.shape[1:]))
         assert metrics.clustering_accuracy(labels, found.chosen.labels) == 1
 
     def test_planted_vectors(self):
-        data = make_tensor_subspaces(30, 1, 4, 2, 25, outliers=0, random_state=0)
-        samples = given_as(data.X.reshape(-1, 6, 5))
-        found = select(samples, views(samples), n_clusters=4, random_state=0)
+        data = make_tensor_subspaces(60, 1, 5, 6, 30, outliers=0, random_state=0)
+        found = choose(data.X.reshape(-1, 6, 10), n_clusters=5)
         assert found.view == View("none", None)
         assert metrics.clustering_accuracy(data.labels, found.chosen.labels) == 1
 
@@ -141,70 +134,73 @@ class TestSelect:
         """The transform runs along both axes that are left."""
         L = np.kron(naive.dct_matrix(7), naive.dct_matrix(2))
         data = make_tensor_subspaces(16, 14, 5, 3, 16, outliers=0, transform=L, random_state=0)
-        samples = given_as(np.moveaxis(data.X.reshape(-1, 16, 7, 2), 1, 1 + axis))
-        found = select(samples, views(samples), n_clusters=5, random_state=0)
+        found = choose(np.moveaxis(data.X.reshape(-1, 16, 7, 2), 1, 1 + axis), n_clusters=5)
         assert found.view == View("dct", axis)
         assert metrics.clustering_accuracy(data.labels, found.chosen.labels) == 1
 
-    @pytest.mark.parametrize("share", [0.05, 0.15])
-    def test_missing_entries(self, share):
-        X, labels = planted("dct", 1, missing=share)
-        observed = ~np.isnan(X)
-        samples = given_as(X, observed)
-        before = samples.values.copy()
-        found = select(samples, views(samples), n_clusters=5, random_state=0)
-        assert found.view == View("dct", 1)
-        assert metrics.clustering_accuracy(labels, found.chosen.labels) > 0.95
-        np.testing.assert_array_equal(samples.values, before)
+    def test_outliers_have_no_say(self):
+        """The answer is that for the kept samples alone, whatever the others are."""
+        X, labels = planted("dct", 1)
+        mixed = np.random.default_rng(0).standard_normal((len(X) + 30, *X.shape[1:])) * 1e3
+        kept = np.random.default_rng(1).permutation(len(mixed)) < len(X)
+        mixed[kept] = X
+        found, alone = choose(mixed, kept=kept, n_clusters=5), choose(X, n_clusters=5)
+        assert found == alone
+        np.testing.assert_array_equal(found.chosen.labels, alone.chosen.labels)
+        assert metrics.clustering_accuracy(labels, found.chosen.labels) == 1
 
-    def test_holes_are_filled_by_the_mean_of_the_entry(self):
-        X, _ = planted("dct")
-        observed = np.random.default_rng(0).random(X.shape) < 0.8
-        observed[:, 2, 3] = False  # never seen: zero
-        filled = X.copy()
-        for i, j in np.ndindex(X.shape[1:]):
-            seen = observed[:, i, j]
-            filled[~seen, i, j] = X[seen, i, j].mean() if seen.any() else 0
-        choices = [View("dct"), View("dft")]
-        holes, complete = (
-            select(samples, choices, n_clusters=5, random_state=0)
-            for samples in (given_as(X, observed), given_as(filled))
-        )
-        assert holes.view == complete.view
-        for a, b in zip(holes.candidates, complete.candidates, strict=True):
-            assert a.modularity == pytest.approx(b.modularity, abs=1e-6)
+    def test_holes_are_filled_by_what_was_explained(self):
+        X, _ = planted("dct", 1)
+        rng = np.random.default_rng(0)
+        observed, L = rng.random(X.shape) < 0.8, X + 0.1 * rng.standard_normal(X.shape)
+        rows = given_as(X, observed, L)
+        before = rows.samples.values.copy()
+        holes, complete = (choose(A, n_clusters=5) for A in (rows, np.where(observed, X, L)))
+        assert holes == complete
+        assert holes.view == View("dct", 1)
+        np.testing.assert_array_equal(rows.samples.values, before)
 
-    @pytest.mark.parametrize("k", [2, 5])
-    def test_candidates_by_hand(self, k):
+    def test_candidates_by_hand(self):
         """Similarities, graph, cut and modularity of each view, from the rooms before."""
         X, _ = planted("dft", noise=0.5)
         choices = [View("dct", 1), View("dft"), View("none", None)]
-        found = select(given_as(X), choices, n_clusters=5, graph=MultiScale(k), random_state=0)
+        found = choose(X, choices, n_clusters=5)
         assert {c.view for c in found.candidates} == set(choices)
-        scores = [c.modularity for c in found.candidates]
-        assert scores == sorted(scores, reverse=True)
         for candidate in found.candidates:
             view = candidate.view
             arranged = X.reshape(len(X), -1, 1) if view.axis is None else X
             arranged = arranged.swapaxes(1, 2) if view.axis == 1 else arranged
-            plan = transforms.resolve(view.transform, arranged.shape[2])
-            kernel, everyone = ScaleKernel.of(arranged, plan), np.ones(len(X), bool)
+            kernel = ScaleKernel.of(arranged, View(view.transform), selection.COMPARED)
             ties = Representation(
-                given_as(arranged), arranged, arranged, kernel, kernel, np.arange(len(X))
+                Samples(arranged, None, False),
+                arranged,
+                arranged,
+                kernel,
+                kernel,
+                np.arange(len(X)),
             )
-            W = Nearest(k).build(ties, everyone)
-            labels = spectral.ncut(W, 5, assign="ward", random_state=0)
+            W = Nearest().build(ties, np.ones(len(X), bool))
+            ward = spectral.DiffusionWard(times=(12,))
+            labels = spectral.ncut(W, 5, assign=ward, random_state=0)
             assert candidate.rank == kernel.rank
             assert adjusted_rand_score(labels, candidate.labels) == 1
             assert candidate.modularity == pytest.approx(spectral.modularity(W, labels), abs=1e-9)
 
+    def test_vectors_have_to_be_clearly_better(self, monkeypatch):
+        X, _ = planted("dft", noise=0.5)
+        choices = [View("none", None), View("dft"), View("dct", 1)]
+        for handicap in (0, selection.CLEARLY, 1):
+            monkeypatch.setattr(selection, "CLEARLY", handicap)
+            found = choose(X, choices, n_clusters=5).candidates
+            paid = [c.modularity - handicap * (c.view.axis is None) for c in found]
+            assert paid == sorted(paid, reverse=True)
+        assert found[-1].view == View("none", None)
+
     def test_one_number_for_all(self):
         """The first view sees one cluster only; surer ones decide."""
         X, labels = planted("dct", 1)
-        alone = select(given_as(X), [View("dft")], random_state=0)
-        assert alone.n_clusters == 1
-        samples = given_as(X)
-        found = select(samples, views(samples), random_state=0)
+        assert choose(X, [View("dft")]).n_clusters == 1
+        found = choose(X)
         assert found.view == View("dct", 1)
         assert found.n_clusters == 5
         assert {len(np.unique(c.labels)) for c in found.candidates} == {5}
@@ -212,10 +208,8 @@ class TestSelect:
 
     def test_deterministic(self):
         X, _ = planted("dft", noise=1.0)
-        samples = given_as(X)
         first, second, threads = (
-            select(samples, views(samples), n_clusters=5, random_state=4, n_jobs=jobs)
-            for jobs in (1, 1, 2)
+            choose(X, n_clusters=5, random_state=4, n_jobs=jobs) for jobs in (1, 1, 2)
         )
         assert first == second == threads
         for a, b in zip(first.candidates, second.candidates, strict=True):
@@ -225,43 +219,40 @@ class TestSelect:
         """One cluster has modularity zero under every view; two slices have one transform."""
         X, _ = planted("dft")
         for choices in ([View("dft"), View("dct")], [View("dct", 1), View("dft"), View("data")]):
-            assert select(given_as(X), choices, n_clusters=1, random_state=0).view == choices[0]
+            assert choose(X, choices, n_clusters=1).view == choices[0]
         two = make_tensor_subspaces(14, 2, 3, 2, 20, outliers=0, random_state=0).X
         for choices in ([View("dft"), View("dct")], [View("dct"), View("dft")]):
-            found = select(given_as(two), choices, n_clusters=3, random_state=0)
+            found = choose(two, choices, n_clusters=3)
             assert found.view == choices[0]
             assert found.confidence == 1
 
     def test_some_samples_of_many(self, monkeypatch):
-        X, _ = planted("dct", 1)
-        monkeypatch.setattr(selection, "MOST_SAMPLES", 65)
-        observed = np.random.default_rng(0).random(X.shape) < 0.95
-        for samples in (given_as(X), given_as(X, observed)):
-            found = select(samples, views(samples), n_clusters=5, random_state=0)
-            assert found.view == View("dct", 1)
-            assert len(found.chosen.labels) == 65
-            again = select(samples, views(samples), n_clusters=5, random_state=0)
-            assert found == again
-        other = select(samples, views(samples), n_clusters=5, random_state=1)
+        X, labels = planted("dct", 1)
+        kept = labels < 4
+        monkeypatch.setattr(selection, "MOST_SAMPLES", 50)
+        found, again, other = (
+            choose(X, kept=kept, n_clusters=4, random_state=seed) for seed in (0, 0, 1)
+        )
+        assert found.view == View("dct", 1)
+        assert len(found.chosen.labels) == 50
+        assert found == again
         assert other.chosen.modularity != found.chosen.modularity
+        assert kept.sum() == 64
 
     def test_more_clusters_than_samples_looked_at(self, monkeypatch):
         monkeypatch.setattr(selection, "MOST_SAMPLES", 10)
         X, _ = planted("dct")
-        found = select(given_as(X), [View("dct"), View("dft")], n_clusters=40, random_state=0)
-        assert found.n_clusters == 10
+        assert choose(X, [View("dct"), View("dft")], n_clusters=40).n_clusters == 10
 
     @pytest.mark.parametrize("shape", [(2, 3, 4), (3, 1, 4), (2, 1, 1), (5, 2, 2, 2)])
     def test_tiny(self, shape):
-        samples = given_as(np.random.default_rng(0).standard_normal(shape))
+        X = np.random.default_rng(0).standard_normal(shape)
         for n_clusters in (None, 1, 2):
-            found = select(samples, views(samples), n_clusters=n_clusters, random_state=0)
-            assert 0 <= found.confidence <= 1
+            assert 0 <= choose(X, n_clusters=n_clusters).confidence <= 1
 
     @pytest.mark.parametrize("value", [0.0, 1.0])
     def test_constant_data(self, value):
-        samples = given_as(np.full((8, 3, 4), value))
-        found = select(samples, views(samples), n_clusters=2, random_state=0)
+        found = choose(np.full((8, 3, 4), value), n_clusters=2)
         assert found.n_clusters == 2
         assert np.isfinite([c.modularity for c in found.candidates]).all()
 

@@ -28,6 +28,7 @@ from tubal.scales import FACTORS, ScaleKernel, View
 __all__ = [
     "Absolute",
     "Graph",
+    "MultiScale",
     "Nearest",
     "resolve",
 ]

@@ -51,7 +51,7 @@ class View:
         return what if self.axis == 0 else f"{what}, axis {self.axis} first"
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return samples (n, n1, *sizes) in this arrangement."""
+        """Return samples `(n, n1, *sizes)` in this arrangement."""
         if self.axis is None:
             return values.reshape(len(values), -1, 1)
         return np.moveaxis(values, 1 + self.axis, 1)
@@ -94,7 +94,7 @@ class ScaleKernel(Ties):
 
     @classmethod
     def of(cls, values: np.ndarray, view: View, factors: Sequence[float] = FACTORS) -> ScaleKernel:
-        """Build it for complete samples (n, n1, *sizes)."""
+        """Build it for complete samples `(n, n1, *sizes)`."""
         arranged = view.arrange(_in_range(values, None))
         transform = view.plan(arranged)
         X = slices(transform, arranged)
@@ -110,7 +110,7 @@ class ScaleKernel(Ties):
         return cls(view, transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
-        """Return the similarities of new complete samples (m, n1, *sizes); sizes do not matter."""
+        """Return the similarities of new complete samples `(m, n1, *sizes)` of any norm."""
         arranged = self.view.arrange(_in_range(new, tuple(range(1, new.ndim))))
         V = self.back @ slices(self.transform, arranged)
         return replace(self, rows=_coded(V, self.roots, self.transform))

@@ -33,7 +33,7 @@ this much."""
 
 
 def views(shape: Sequence[int]) -> list[View]:
-    """Return the views that "auto" chooses from, for samples of this shape (n1, *sizes).
+    """Return the views that "auto" chooses from, for samples of this shape `(n1, *sizes)`.
 
     For tables there is only one. Else DFT and DCT with either of the first two axes of a sample in
     the place of n1, a transform made from the data, and samples as vectors.
@@ -148,10 +148,13 @@ def select(
         kept = np.isin(np.arange(len(kept)), chosen)
     candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
     found = list(_judged(rows, kept, candidates, n_clusters, seed, n_jobs))
-    ordered = sorted(
-        found, key=lambda found: (found.view.axis is None) * CLEARLY - found.modularity
-    )
+    ordered = sorted(found, key=_rating, reverse=True)
     return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
+
+
+def _rating(found: Candidate) -> float:
+    """Return what candidates are sorted by; what differs by rounding is equal."""
+    return round(found.modularity - (found.view.axis is None) * CLEARLY, 6)
 
 
 def _judged(

@@ -15,7 +15,7 @@ from tubal.estimators.base import joined, on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.estimators.model import TensorModel, is_auto, with_holes
 from tubal.graph import MultiScale
-from tubal.input import Samples, check_flag, namespace, read, to_numpy
+from tubal.input import Samples, check_flag, device_of, namespace, read, to_numpy
 from tubal.problem import Lambda
 from tubal.representation import (
     Representation,
@@ -26,6 +26,9 @@ from tubal.representation import (
     hat,
 )
 from tubal.solvers import Check, Extension, Solution, check_options, solve
+
+DICTIONARIES = ("data", "clean", "trpca", "identity")
+"""Names of dictionaries."""
 
 
 class LowRankModel(TensorModel):
@@ -47,6 +50,7 @@ class LowRankModel(TensorModel):
         check_flag("vectorize", self.vectorize)
         noises.resolve(self.noise)
         _check_name(self._frozen.transform)
+        _check_dictionary(self._frozen.dictionary)
         check_options(
             lam=_resolve_auto(self.lam),
             solver=self.solver,
@@ -107,8 +111,14 @@ class LowRankModel(TensorModel):
         if self._is_identity:  # coefficients are the recovered samples themselves
             return RowSpace.of(L), TubeKernel.of(Z.transform, hat(Z.transform, L))
         kernel = TubeKernel.of(Z.transform, to_numpy(Z.core))
-        left = to_numpy(Z.left) if self._has_dictionary("data") else kernel.left
+        left = to_numpy(Z.left) if self._of_the_samples else kernel.left
         return TubeModuli(left, to_numpy(Z.core), Z.transform), kernel
+
+    @property
+    def _of_the_samples(self) -> bool:
+        """Whether the samples of the fit themselves are the dictionary."""
+        first = self._has_dictionary("clean") and "_clean" not in self.__dict__
+        return first or self._has_dictionary("data")
 
     @property
     def _is_identity(self) -> bool:
@@ -137,8 +147,10 @@ class LowRankModel(TensorModel):
         if not self._has_dictionary("clean"):
             return False
         kept = self._detection.scores <= self._detection.threshold
+        if kept.all() or not kept.any():
+            return False
         self._clean = self._fitted.complete()[kept]
-        return bool(kept.any() and not kept.all())
+        return True
 
     def _has_dictionary(self, name: str) -> bool:
         dictionary = self._frozen.dictionary
@@ -148,7 +160,7 @@ class LowRankModel(TensorModel):
         """Return the dictionary, a given one in the scale and shape of the samples."""
         dictionary = self._frozen.dictionary
         if self._has_dictionary("clean"):
-            return self.__dict__.get("_clean", "data")
+            return self._clean_atoms(samples)
         if self._has_dictionary("trpca"):
             return self._trpca(samples)
         if isinstance(dictionary, str) or dictionary is None:
@@ -163,7 +175,14 @@ class LowRankModel(TensorModel):
             raise ValueError(msg)
         return self._arranged(self._scale(atoms)[0]).values
 
-    def _trpca(self, samples: Samples) -> np.ndarray:
+    def _clean_atoms(self, samples: Samples) -> Any:
+        """Return the samples that are no outliers, once they are known."""
+        if "_clean" not in self.__dict__:
+            return "data"
+        like = samples.values
+        return namespace(like).asarray(self._clean, dtype=like.dtype, device=device_of(like))
+
+    def _trpca(self, samples: Samples) -> Any:
         """Return the samples without outlying entries, as tensor robust PCA sees them."""
         solution = solve(
             with_holes(replace(samples, table=False)),
@@ -174,7 +193,7 @@ class LowRankModel(TensorModel):
             tol=1e-3,
             n_jobs=self._frozen.n_jobs,
         )
-        return to_numpy(solution.L)
+        return solution.L
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +206,14 @@ class _NewSamples:
     @cached_property
     def extension(self) -> Extension:
         return Extension.of(self.solution, self.noise)
+
+
+def _check_dictionary(dictionary: Any) -> None:
+    """Refuse unknown names before any work; arrays are read beside the samples."""
+    if isinstance(dictionary, str) and dictionary not in DICTIONARIES:
+        names = ", ".join(map(repr, DICTIONARIES))
+        msg = f"dictionary must be {names} or an array, got {dictionary!r}"
+        raise ValueError(msg)
 
 
 def _check_name(transform: Any) -> None:
@@ -214,8 +241,8 @@ class LowRankClusterer(LowRankModel, SubspaceClusterer):
     ----------
     n_clusters : int or None
         Number of clusters; None estimates it from the spectrum of the graph.
-    dictionary : {"data", "identity"} or array-like of shape (p, n1, n3)
-        What samples are represented by: each other, nothing (robust PCA), or given samples.
+    dictionary : {"data", "clean", "trpca", "identity"} or array-like of shape (p, n1, n3)
+        What samples are represented by; "identity" gives robust PCA. See `ORTLRR`.
     noise : {"l21", "l1"} or Noise
         Outlying samples, or outlying entries.
     vectorize : bool
