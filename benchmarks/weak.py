@@ -54,7 +54,7 @@ def weak_noise(seed: int, variance: float) -> Drawn:
 CASES: dict[str, tuple[Callable[[int], Drawn], dict[str, object]]] = {
     "ORL, 5 photographs": (lambda seed: few(seed, 5), {}),
     "ORL, 15 photographs": (lambda seed: few(seed, 15), {}),
-    "ORL, 40 faces half hidden": (occluded, {}),
+    "ORL, 40 faces a quarter hidden": (occluded, {}),
     "COIL20, noise of .1 on a tenth": (lambda seed: weak_noise(seed, 0.1), {}),
     "COIL20, noise of .4 on a tenth": (lambda seed: weak_noise(seed, 0.4), {}),
 }
