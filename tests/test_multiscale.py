@@ -139,6 +139,8 @@ class TestBuild:
             (MultiScale(factors=(1.0,)), ~(labels == 1)),
             (MultiScale(2), kept),
             (MultiScale(view=View("dft", 1)), kept),
+            (MultiScale(view=View(naive.random_orthogonal(4, 0))), kept),
+            (MultiScale(view=View(naive.random_orthogonal(4, 1))), kept),
             (MultiScale(), kept),
         ]
         for graph, mask in asked:

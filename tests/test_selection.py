@@ -67,6 +67,15 @@ class TestView:
         arranged = view.arrange(np.ones((2, 3, 4, 5)))
         assert view.plan(arranged).sizes == arranged.shape[2:]
 
+    def test_same(self):
+        matrix = np.eye(4)
+        assert View("dft", 1).is_same(View("dft", 1))
+        assert not View("dft", 1).is_same(View("dft", 0))
+        assert not View("dft").is_same(View("dct"))
+        assert View(matrix).is_same(View(matrix))
+        assert not View(matrix).is_same(View(matrix.copy()))
+        assert not View(matrix).is_same(View("dft"))
+
     def test_names(self):
         assert str(View("dct")) == "dct"
         assert str(View("dft", 1)) == "dft, axis 1 first"
@@ -205,6 +214,15 @@ class TestSelect:
         assert found.n_clusters == 5
         assert {len(np.unique(c.labels)) for c in found.candidates} == {5}
         assert metrics.clustering_accuracy(labels, found.chosen.labels) == 1
+
+    def test_matrices(self):
+        """Views by matrices are told apart, too; the right one wins."""
+        right, wrong = naive.dct_matrix(14), naive.random_orthogonal(14, 0)
+        X, _ = planted("dct")
+        found = choose(X, [View(wrong), View(right)], n_clusters=5)
+        assert found.view.transform is right
+        named = choose(X, [View("dct")], n_clusters=5)
+        assert found.chosen.modularity == pytest.approx(named.chosen.modularity, abs=1e-4)
 
     def test_deterministic(self):
         X, _ = planted("dft", noise=1.0)

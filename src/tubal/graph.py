@@ -158,9 +158,9 @@ class MultiScale(Graph):
     def _inner(self, fitted: Representation, kept: np.ndarray) -> Representation:
         """Return the kept samples with their similarities, made once."""
         view = self.view or View(fitted.transform)
-        key = (self.factors, view, kept.tobytes())
+        key = (self.factors, kept.tobytes())
         last = fitted.__dict__.get("_scales")
-        if last is None or last[0] != key:
+        if last is None or last[0] != key or not view.is_same(last[1]):
             if view.transform is None:
                 msg = "MultiScale needs a method with a transform, or a view; use Nearest"
                 raise ValueError(msg)
@@ -169,8 +169,8 @@ class MultiScale(Graph):
             inner = Representation(
                 fitted.samples, fitted.L[:0], fitted.E[:0], ties, ties, np.arange(n)
             )
-            last = fitted.__dict__["_scales"] = (key, inner)
-        found: Representation = last[1]
+            last = fitted.__dict__["_scales"] = (key, view, inner)
+        found: Representation = last[2]
         return found
 
 

@@ -50,6 +50,12 @@ class View:
         what = self.transform if isinstance(self.transform, str) else repr(self.transform)
         return what if self.axis == 0 else f"{what}, axis {self.axis} first"
 
+    def is_same(self, other: View) -> bool:
+        """Whether axis and transform are the same, names by value and all else as one object."""
+        mine, its = self.transform, other.transform
+        named = isinstance(mine, str) and isinstance(its, str)
+        return self.axis == other.axis and (mine == its if named else mine is its)
+
     def arrange(self, values: np.ndarray) -> np.ndarray:
         """Return samples `(n, n1, *sizes)` in this arrangement."""
         if self.axis is None:
