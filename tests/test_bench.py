@@ -622,11 +622,9 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize(
-    ("name", "jobs"),
-    [("SIGKILL", "2"), pytest.param("SIGINT", "2", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("name", "jobs"), [("SIGKILL", "2"), ("SIGINT", "2")])
 def test_a_killed_run_leaves_whole_rows_and_no_process(fake, tmp_path, name, jobs):
     number = getattr(signal, name)
     script, out = tmp_path / "script.py", tmp_path / "out"

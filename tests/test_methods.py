@@ -97,7 +97,10 @@ def test_contract(name):
     assert est.outliers_.sum() > 0
 
 
-@pytest.mark.parametrize(("name", "lowest"), [("OR-TLRR-DFT", 0.45), ("TLRR-DFT", 0.4)])
+@pytest.mark.parametrize(
+    ("name", "lowest"),
+    [("OR-TLRR-DFT", 0.45), pytest.param("TLRR-DFT", 0.4, marks=pytest.mark.slow)],
+)
 def test_published_parameters_on_faces(data_dir, name, lowest):
     # The paper's table of ORL with 100 outliers has .592 and .553; only half of the people here.
     with np.load(data_dir / "orl.npz") as orl, np.load(data_dir / "mirflickr.npz") as junk:
