@@ -100,7 +100,13 @@ class Naive:
         fit = self if fit is None else fit
         twins = range(self.n) if twins is None else twins
         self.local = np.zeros(x.shape)
-        self.lonely, self.residual, self.size = [], [], []
+        self.lonely, self.residual, self.beside = [], [], []
+        norms = [math.sqrt(sum(v * v for v in row)) for row in x]
+        shares = [mean(row) or 1.0 for row in self.seen]
+        self.size = [
+            math.log(max(norm / math.sqrt(share), 1e-100))
+            for norm, share in zip(norms, shares, strict=True)
+        ]
         for j in range(self.n):
             N = near(S, j, twins[j], count)
             for p in range(self.p):
@@ -109,7 +115,7 @@ class Naive:
             self.lonely.append(1 - mean(S[j, i] for i in N) if N else 1.0)
             size = math.sqrt(sum(v * v for v in x[j]))
             self.residual.append(math.sqrt(sum(e * e for e in E[j])) / (size or 1.0))
-            self.size.append(size / math.sqrt(mean(self.seen[j]) or 1.0))
+            self.beside.append(self.size[j] - median(fit.size[i] for i in N) if N else 0.0)
 
     def scale(self, K):
         """Median and mean distances of the inliers K, entry by entry."""
@@ -144,17 +150,18 @@ class Naive:
                     math.log(max(local, 1e-6)),
                     math.log(s / (1 - s)),
                     math.log(e),
-                    math.log(max(self.size[j], 1e-100)),
+                    self.size[j],
+                    self.beside[j],
                 ]
             )
         return np.array(rows)
 
     def location(self, scale, K):
         views = self.views(scale)
-        where = [median(views[j, v] for j in K) for v in range(5)]
+        where = [median(views[j, v] for j in K) for v in range(6)]
         spread = [
             max(1.4826 * median(abs(views[j, v] - where[v]) for j in K), LEAST_SPREAD[v])
-            for v in range(5)
+            for v in range(6)
         ]
         return where, spread
 
@@ -162,9 +169,9 @@ class Naive:
         where, spread = location
         T = []
         for row in self.views(scale):
-            z = [(row[v] - where[v]) / spread[v] for v in range(5)]
+            z = [(row[v] - where[v]) / spread[v] for v in range(6)]
             z[3] -= 2
-            z[4] = abs(z[4]) - 1
+            z[4:] = [min(abs(z[4]), abs(z[5])) - 1]
             T.append(math.sqrt(sum(max(v, 0) ** 2 for v in z)))
         return np.array(T)
 
@@ -324,6 +331,16 @@ def test_scaling_that_is_known_does_not_matter():
     first = Consensus().detect(represent(x, S, E))
     scaled = represent(x / sizes[:, None], S, E / sizes[:, None], scale=sizes)
     np.testing.assert_allclose(Consensus().detect(scaled).scores, first.scores, rtol=1e-8)
+
+
+def test_a_louder_cluster_is_not_odd():
+    x, S, E, _ = draw(outliers=0)
+    first = Consensus().detect(represent(x, S, E))
+    louder = np.arange(40) % 2 == 0  # one of the two clusters
+    c = np.where(louder, 5.0, 1.0)[:, None]
+    second = Consensus().detect(represent(c * x, S, c * E))
+    flagged = [(found.scores > found.threshold)[louder].sum() for found in (first, second)]
+    assert flagged[1] <= flagged[0]
 
 
 def test_a_sample_of_another_size_is_odd():

@@ -121,6 +121,10 @@ class MultiScale(Graph):
         check_count("n_neighbors", self.n_neighbors)
         check_flag("tree", self.tree)
         check_positives("factors", self.factors)
+        view: Any = self.view
+        if view is not None and not isinstance(view, View):
+            msg = f"view must be a View or None, got {self.view!r}"
+            raise ValueError(msg)
 
     def build(
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None

@@ -102,11 +102,12 @@ class Consensus(Detector):
     - local: `W(mean over N of |x_j - x_i|)`, far from its own neighbours;
     - lonely: `1 - mean similarity over N`, not expressed by others;
     - residual: `||E_j|| / ||X_j||`, not explained;
-    - size: the norm that the sample had before it was scaled, far larger or smaller than others.
+    - size: the norm that the sample had before it was scaled, far larger or smaller than those of
+      all samples and than those of N: `min(|z(log size)|, |z(log size - median over N)|)`.
 
     On the scale `z` of median and 1.4826 MAD over K the score is the root of
     `z(log global)_+^2 + z(log local)_+^2 + z(logit lonely)_+^2 + (z(log residual) - 2)_+^2
-    + (|z(log size)| - 1)_+^2`. It
+    + (size - 1)_+^2`. It
     starts with the lower 60 % as K and repeats with `K = {score <= t}`,
     `t = margin * 95th percentile over K`, no less than `least` and no more than `limit`, but at
     least half of all samples, until K stays the same. When 8 or more samples are flagged, the cut
@@ -213,6 +214,7 @@ class _Table:
 
     x: np.ndarray
     seen: np.ndarray | None
+    size: np.ndarray  # logarithm of the norm that a sample had before it was scaled
 
     @classmethod
     def of(cls, representation: Representation) -> _Table:
@@ -221,7 +223,8 @@ class _Table:
         x = samples.values.reshape(n, -1)
         seen = None if samples.observed is None else samples.observed.reshape(n, -1)
         size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
-        return cls(x / np.where(size > 0, size, 1)[:, None], seen)
+        logs = np.log(np.maximum(representation.sizes(), 1e-100))
+        return cls(x / np.where(size > 0, size, 1)[:, None], seen, logs)
 
     def mean(self, A: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return the mean of A over some rows, of the entries seen."""
@@ -255,7 +258,7 @@ class _Views:
     apart: np.ndarray  # root of the mean distance to the neighbours, entry by entry
     lonely: np.ndarray
     residual: np.ndarray
-    size: np.ndarray
+    beside: np.ndarray  # logarithm of the size, over the median of those of the neighbours
 
     @classmethod
     def of(cls, new: Representation, fitted: _Table, count: int, n_jobs: int | None) -> _Views:
@@ -271,7 +274,9 @@ class _Views:
         residual = new.residuals() / np.where(norms > 0, norms, 1)
         lonely = 1 - near.value.mean(axis=1) if near.value.shape[1] else np.ones(len(norms))
         apart = np.sqrt(apart / np.maximum(pairs, 1))
-        return cls(table, apart, lonely, residual, new.sizes())
+        around = fitted.size[near.index]
+        beside = table.size - np.median(around, axis=1) if around.shape[1] else 0 * table.size
+        return cls(table, apart, lonely, residual, beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,14 +295,14 @@ class _Scale:
         median = table.median(inliers)
         far = _entry_weights(table.mean(np.abs(table.x - median), inliers))
         apart = _entry_weights(table.mean(views.apart**2, inliers))
-        raw = cls(median, far, apart, np.zeros(5), np.ones(5))
+        raw = cls(median, far, apart, np.zeros(6), np.ones(6))
         values = raw._values(views)[:, inliers]
         location = np.median(values, axis=1)
         spread = 1.4826 * np.median(np.abs(values - location[:, None]), axis=1)
         return cls(median, far, apart, location, np.maximum(spread, LEAST_SPREAD))
 
     def _values(self, views: _Views) -> np.ndarray:
-        """Return the five views of each sample, on the scale where inliers are symmetric."""
+        """Return the views of each sample, on the scale where inliers are symmetric."""
         table = views.table
         far = table.average(np.sqrt(np.abs(table.x - self.median)), self.global_weights)
         apart = table.average(views.apart, self.local_weights)
@@ -308,7 +313,8 @@ class _Scale:
                 np.log(np.maximum(apart, 1e-6)),
                 np.log(lonely / (1 - lonely)),
                 np.log(np.maximum(views.residual, LEAST_RESIDUAL)),
-                np.log(np.maximum(views.size, 1e-100)),
+                table.size,
+                views.beside,
             ]
         )
 
@@ -316,8 +322,8 @@ class _Scale:
         """Return the score of each sample."""
         z = (self._values(views) - self.location[:, None]) / self.spread[:, None]
         z[3] -= 2
-        z[4] = np.abs(z[4]) - 1
-        return np.sqrt(np.sum(np.clip(z, 0, None) ** 2, axis=0))
+        size = np.minimum(np.abs(z[4]), np.abs(z[5])) - 1
+        return np.sqrt(np.sum(np.clip([*z[:4], size], 0, None) ** 2, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +341,7 @@ class _ConsensusScorer:
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
 # inliers agree (almost) exactly must not make an outlier of the smallest difference.
 LEAST_RESIDUAL = 0.05
-LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.1, 0.05])
+LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.1, 0.05, 0.05])
 
 
 def _entry_weights(d: np.ndarray) -> np.ndarray:

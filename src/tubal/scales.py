@@ -44,6 +44,13 @@ class View:
     transform: Any
     axis: int | None = 0
 
+    def __post_init__(self) -> None:
+        if isinstance(self.transform, str):
+            resolve(self.transform)
+        if self.axis is not None and (type(self.axis) is not int or self.axis < 0):
+            msg = f"axis must be None or an integer from 0 on, got {self.axis!r}"
+            raise ValueError(msg)
+
     def __str__(self) -> str:
         if self.axis is None:
             return "none (samples as vectors)"
@@ -112,13 +119,13 @@ class ScaleKernel(Ties):
         used = max(1, int((d > min(thetas)).sum(axis=1).max(initial=0)))
         d, back = np.maximum(d[:, :used], 1e-300), back[:, :used]
         roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
-        columns = _coded(back @ X, roots, transform)
+        columns = _coded(_rows(back, X), roots, transform)
         return cls(view, transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
         """Return the similarities of new complete samples `(m, n1, *sizes)` of any norm."""
         arranged = self.view.arrange(_in_range(new, tuple(range(1, new.ndim))))
-        V = self.back @ slices(self.transform, arranged)
+        V = _rows(self.back, slices(self.transform, arranged))
         return replace(self, rows=_coded(V, self.roots, self.transform))
 
     @property
@@ -198,6 +205,14 @@ def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     inverse = np.where(s > 0, 1 / np.where(s > 0, s, 1) ** power, 0)[..., None]
     back = inverse * (Q.conj().mT @ left if tall else Q.conj().mT)
     return s, back.astype(X.dtype)
+
+
+def _rows(back: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return rows of V^H; what a sample has of a direction by rounding alone is zero."""
+    V = back @ X
+    size = np.sqrt(np.sum(X.real**2 + X.imag**2, axis=(0, 1)))
+    least = 32 * np.finfo(np.float32).eps * np.linalg.norm(back, axis=2)[..., None] * size
+    return np.where(np.abs(V) > least, V, 0)
 
 
 def _coded(V: np.ndarray, roots: tuple[np.ndarray, ...], transform: Transform) -> tuple[Coded, ...]:

@@ -13,9 +13,10 @@ from tubal import noise as noises
 from tubal import transforms
 from tubal.estimators.base import joined, on_cpu
 from tubal.estimators.clusterer import SubspaceClusterer
-from tubal.estimators.model import TensorModel, is_auto, with_holes
+from tubal.estimators.model import TensorModel, check_contamination, is_auto, with_holes
 from tubal.graph import MultiScale
 from tubal.input import Samples, check_flag, device_of, namespace, read, to_numpy
+from tubal.outliers import contamination_threshold
 from tubal.problem import Lambda
 from tubal.representation import (
     Representation,
@@ -118,7 +119,7 @@ class LowRankModel(TensorModel):
     def _of_the_samples(self) -> bool:
         """Whether the samples of the fit themselves are the dictionary."""
         first = self._has_dictionary("clean") and "_clean" not in self.__dict__
-        return first or self._has_dictionary("data")
+        return first or self._has_dictionary("data") or self._has_dictionary("trpca")
 
     @property
     def _is_identity(self) -> bool:
@@ -146,7 +147,9 @@ class LowRankModel(TensorModel):
         """Take the samples that are no outliers for the dictionary, when that was asked for."""
         if not self._has_dictionary("clean"):
             return False
-        kept = self._detection.scores <= self._detection.threshold
+        share = check_contamination(self._frozen.contamination)
+        scores, level = self._detection.scores, self._detection.threshold
+        kept = scores <= (level if share is None else contamination_threshold(scores, share))
         if kept.all() or not kept.any():
             return False
         self._clean = self._fitted.complete()[kept]
@@ -191,6 +194,7 @@ class LowRankModel(TensorModel):
             transform=self._plan(),
             lam=Lambda.entries(),
             tol=1e-3,
+            callback=self._frozen.callback,
             n_jobs=self._frozen.n_jobs,
         )
         return solution.L
@@ -310,7 +314,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
         "auto" solves under the DFT, and chooses the transform under which the kept samples are then
         compared: DFT or DCT with either axis of a sample in the place of n1, one made from the
-        data, or samples as vectors; see `tubal.selection`.
+        data, or samples as vectors; see `tubal.selection`. With another graph than `MultiScale`,
+        or one that has a view, there is nothing to choose and "auto" is the DFT.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.
     dictionary : {"data", "clean", "trpca", "identity"} or array-like of shape (p, n1, n3)
@@ -363,7 +368,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     eigenvalues_ : array
         Smallest eigenvalues of the normalised Laplacian.
     selection_ : Selection
-        With `transform="auto"`: what was chosen, the alternatives and how sure the choice is.
+        What `transform="auto"` chose, the alternatives and how sure the choice is; only when there
+        was a choice.
     solution_ : Solution
         Of the convex program, in the scale of the normalised samples.
     certificate_ : Certificate

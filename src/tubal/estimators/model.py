@@ -195,7 +195,10 @@ def find_twins(samples: Samples, fitted: Samples) -> np.ndarray:
     A sample of the fit has helped to explain itself. When it comes back as a new one, its own row
     has to be left out, and it is best answered by what the fit said.
     """
-    new, old = (data.values.reshape(data.n_samples, -1) for data in (samples, fitted))
+    new, old = (  # in double precision: near duplicates must be told apart
+        data.values.reshape(data.n_samples, -1).astype(float, copy=False)
+        for data in (samples, fitted)
+    )
     half = np.sum(old**2, axis=1) / 2
     twins = np.empty(len(new), dtype=int)
     for part in spans(len(new), -(-len(new) // 1024)):
@@ -218,7 +221,7 @@ def _old_where_known(twins: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.
 
 def _filled(samples: Samples, values: Any) -> Samples:
     """Check what a completion returned."""
-    values = np.asarray(values, dtype=float)
+    values = np.asarray(values, dtype=to_numpy(samples.values).dtype)
     shape = samples.restore(to_numpy(samples.values)).shape
     if values.shape != shape or not np.isfinite(values).all():
         problem = f"shape {values.shape}" if values.shape != shape else "missing or infinite values"

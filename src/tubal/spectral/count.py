@@ -83,7 +83,7 @@ def estimate_n_clusters(
     clusters 71, 29 and 21 % as they overlap more; overlap mostly ends in the answer 1. Graphs of
     one cluster are found when it is round, but not when it is long: a ring, a path or an object
     seen from all sides looks like several, and on the image sets of the paper few answers are
-    exact (ORL 29 of 40, COIL20 19 of 20, UMIST 47 of 20). Structure at eigenvalues far below 0.01,
+    exact (see docs/quality). Structure at eigenvalues far below 0.01,
     as among long clusters of thousands of samples, is not seen. The confidence does tell: 93 %
     of the answers at 0.8 or more were exact, and 33 % of those below 0.2.
 
