@@ -1,7 +1,7 @@
 """Fills the tables of docs/reproduction.md from rows of `tubal bench run`.
 
-tubal bench run all --draws 1 --jobs 2 --out benchmarks/results
-python benchmarks/reproduction.py benchmarks/results docs/reproduction.md
+tubal bench run all --draws 1 --jobs 2 --out benchmarks/results/paper
+python benchmarks/reproduction.py benchmarks/results/paper docs/reproduction.md
 """
 
 from __future__ import annotations
