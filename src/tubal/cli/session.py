@@ -274,7 +274,7 @@ def sureness(confidence: float) -> str:
     >>> sureness(0.13)
     'a guess (confidence 0.13): give the number with -k if you know it'
     """
-    from tubal.spectral import CONFIDENT
+    from tubal.spectral.count import CONFIDENT
 
     if confidence >= CONFIDENT:
         return f"estimated with confidence {confidence:.2f}"

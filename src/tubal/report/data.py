@@ -19,7 +19,7 @@ from tubal.estimators import SubspaceClusterer, TensorCompleter, TensorOutlierDe
 from tubal.estimators.model import check_contamination
 from tubal.estimators.summary import certificate_in_words, facts
 from tubal.solvers import Check
-from tubal.spectral import CONFIDENT
+from tubal.spectral.count import CONFIDENT
 
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 LARGEST_MATRIX = 600  # pixels of the picture of the affinity

@@ -24,12 +24,11 @@ from tubal.spectral.assignment import (
     ModularityKMeans,
     resolve,
 )
-from tubal.spectral.count import CONFIDENT, ClusterCount, estimate_n_clusters, relative_gaps
+from tubal.spectral.count import ClusterCount, estimate_n_clusters, relative_gaps
 from tubal.spectral.cut import Clusters, Cut, ncut, partition, resolve_cut
 from tubal.spectral.embedding import Embedding, embed
 
 __all__ = [
-    "CONFIDENT",
     "Assignment",
     "Best",
     "ClusterCount",
