@@ -246,6 +246,7 @@ def test_predict_resizes_pictures_as_the_model_needs_them(capsys, pictures, tmp_
 # ---- predict, outliers, complete -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["joblib", "skops"])
 def test_predict(capsys, tmp_path, kind):
     if kind == "skops":
@@ -567,6 +568,7 @@ def test_states_are_kept_now_and_then(monkeypatch, tmp_path):
     assert partial.load(0) is None
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_the_exit_code(tmp_path):
     code = "import sys; from tubal.cli import main; sys.exit(main())"
     argv = [sys.executable, "-c", code, "cluster", "nothing"]

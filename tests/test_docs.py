@@ -20,6 +20,7 @@ refresh = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(refresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", refresh.pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_prints_what_the_page_says(page):
     assert refresh.refreshed(page) == page.read_text(encoding="utf-8"), "try docs/refresh.py"

@@ -69,6 +69,7 @@ def fitted(name):
     return estimator(name).fit(X), X, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tubal.methods())
 def test_the_easy_problem_is_solved(name):
     est, _, labels = fitted(name)
@@ -112,6 +113,7 @@ def test_published_parameters_on_faces(data_dir, name, lowest):
     assert metrics.outlier_auc(truth, est.outlier_scores_) > 0.65
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TNN+SSC", "TNN+SSC-OMP", "TNN+LRR", "TNN+OR-TLRR-DFT"])
 def test_completed_methods_complete_new_samples(name):
     X, _ = problem(name, missing=0.1)

@@ -13,6 +13,8 @@ from tubal import ORTLRR, SSCOMP, TensorCompleter, TensorOutlierDetector, datase
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: pip install playwright"
 )
+
+pytestmark = pytest.mark.slow
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

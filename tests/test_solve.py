@@ -484,6 +484,7 @@ def test_engines_agree():
         np.testing.assert_allclose(sol.E, sols[0].E, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dft", "dct"])
 def test_compiled_passes_equal_the_plain_ones(monkeypatch, name):
     pytest.importorskip("numba")
@@ -588,6 +589,7 @@ def _single_first(monkeypatch):
     monkeypatch.setattr(certified, "SINGLE_SIZE", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS)
 def test_single_precision_first_ends_with_a_double_certificate(row, single_first):
     X, options = instance(row, shape=(40, 8, 5), missing=0.1 if row == "TNN" else 0)

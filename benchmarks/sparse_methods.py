@@ -10,7 +10,7 @@ omp       scikit-learn's OrthogonalMatchingPursuit, one fit a sample, scaled up 
 
 Only ratios of one run are of interest: the loop and what it is compared with run on one thread.
 
-Run: python benchmarks/sparse.py [--subset N] [--quick]
+Run: python benchmarks/sparse_methods.py [--subset N] [--quick]
 """
 
 from __future__ import annotations
