@@ -342,6 +342,7 @@ class TestRelabelWithoutCut:
             np.testing.assert_array_equal(est.labels_, before)
 
 
+@pytest.mark.slow
 class TestNewSamples:
     @pytest.mark.parametrize("missing", [0.0, 0.1])
     def test_held_out_halves(self, missing):

@@ -154,6 +154,7 @@ def test_algorithm2_equals_the_released_code(released):
     assert naive.norm_inf(result["E"][~observed]) < 1e-14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True])
 def test_algorithms_with_fixed_penalty_reach_the_optimum(transform, missing):
     X, D, noise, L, lam, observed = instance(transform(3), "l21", missing)
