@@ -30,7 +30,7 @@ def experiment_table(cells: list[Cell], name: str) -> str:
     if not wanted:
         wanted = ["AUC", "ACC", "NMI", "PUR"]
     metrics = [metric for metric in (*wanted, *extra) if metric in present]
-    return to_markdown(chosen, metrics).replace("### ", "#### ")
+    return to_markdown(chosen, metrics)
 
 
 def agreement(cells: list[Cell]) -> str:
