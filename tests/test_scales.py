@@ -224,3 +224,14 @@ def test_copies_are_alike():
     S = whole(ScaleKernel.of(values, View("dct")))
     assert S[2, 5] == pytest.approx(1, abs=1e-5)
     np.testing.assert_allclose(S[2], S[5], atol=1e-5)
+
+
+@pytest.mark.parametrize("transform", ["dft", "dct"])
+def test_many_samples_and_few_new_ones(monkeypatch, transform):
+    """Whether products are kept depends on the samples of the fit, not on the new ones."""
+    X = np.random.default_rng(0).standard_normal((40, 6, 5))
+    with_products = ScaleKernel.of(X, View(transform)).extended(X[:2]).tile(slice(None))
+    monkeypatch.setattr(scales, "MOST_BYTES", 4 * scales.MOST_FEATURES * 10)
+    kernel = ScaleKernel.of(X, View(transform))
+    assert len(kernel.columns[0].products) == 0
+    np.testing.assert_allclose(kernel.extended(X[:2]).tile(slice(None)), with_products, atol=1e-5)

@@ -25,7 +25,7 @@ MOST_FEATURES = 100
 """Slices with more products of coordinates than this are multiplied one by one."""
 
 MOST_BYTES = 2**24
-"""Products of a slice are kept up to this size; beyond it slices are multiplied one by one."""
+"""Where the products of a slice of the fit could be larger, no products are kept."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,16 @@ class ScaleKernel(Ties):
         used = max(1, int((d > min(thetas)).sum(axis=1).max(initial=0)))
         d, back = np.maximum(d[:, :used], 1e-300), back[:, :used]
         roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
-        columns = _coded(_rows(back, X), roots, transform)
+        most = MOST_FEATURES if 4 * MOST_FEATURES * len(values) <= MOST_BYTES else 0
+        columns = _coded(_rows(back, X), roots, transform, most)
         return cls(view, transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
         """Return the similarities of new complete samples `(m, n1, *sizes)` of any norm."""
         arranged = self.view.arrange(_in_range(new, tuple(range(1, new.ndim))))
         V = _rows(self.back, slices(self.transform, arranged))
-        return replace(self, rows=_coded(V, self.roots, self.transform))
+        most = self.columns[0].most  # new samples are split into slices as those of the fit are
+        return replace(self, rows=_coded(V, self.roots, self.transform, most))
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -154,10 +156,13 @@ class Coded:
         Times `omega_k^(1/4)`.
     count : int
         Number of samples.
+    most : int
+        Slices with at most so many products of coordinates are multiplied by these.
     """
 
     slices: list[np.ndarray]
     count: int
+    most: int
 
     def squares(self, rows: Rows, other: Coded) -> np.ndarray:
         """Return the squared similarities of some of these samples with others."""
@@ -170,12 +175,12 @@ class Coded:
     @property
     def single(self) -> list[np.ndarray]:
         """The slices with many coordinates."""
-        return [part for part in self.slices if _n_products(part) > MOST_FEATURES]
+        return [part for part in self.slices if _n_products(part) > self.most]
 
     @cached_property
     def products(self) -> np.ndarray:
         """Products of coordinates of all other slices, one below the other."""
-        parts = [_products(part) for part in self.slices if 0 < _n_products(part) <= MOST_FEATURES]
+        parts = [_products(part) for part in self.slices if 0 < _n_products(part) <= self.most]
         return np.concatenate([np.zeros((0, self.count), "f4"), *parts])
 
 
@@ -215,7 +220,9 @@ def _rows(back: np.ndarray, X: np.ndarray) -> np.ndarray:
     return np.where(np.abs(V) > least, V, 0)
 
 
-def _coded(V: np.ndarray, roots: tuple[np.ndarray, ...], transform: Transform) -> tuple[Coded, ...]:
+def _coded(
+    V: np.ndarray, roots: tuple[np.ndarray, ...], transform: Transform, most: int
+) -> tuple[Coded, ...]:
     """Return samples with rows V of the right singular vectors at every rank."""
     quarter = (transform.weights / transform.scale).astype("f4") ** 0.25
 
@@ -226,15 +233,14 @@ def _coded(V: np.ndarray, roots: tuple[np.ndarray, ...], transform: Transform) -
         energy = [np.sum(part.real**2 + part.imag**2, axis=0) for part in parts]
         own = np.sqrt(np.sqrt(np.sum(np.square(energy), axis=0)))
         scale = np.where(own > 0, 1 / np.where(own > 0, own, 1), 0).astype("f4")
-        return Coded([part * scale for part in parts], V.shape[2])
+        return Coded([part * scale for part in parts], V.shape[2], most)
 
     return tuple(at_rank(root) for root in roots)
 
 
 def _n_products(part: np.ndarray) -> int:
     r = len(part)
-    count = r * r if np.iscomplexobj(part) else r * (r + 1) // 2
-    return count if count * part.shape[1] * 4 <= MOST_BYTES else MOST_FEATURES + 1
+    return r * r if np.iscomplexobj(part) else r * (r + 1) // 2
 
 
 def _products(b: np.ndarray) -> np.ndarray:

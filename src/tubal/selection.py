@@ -28,8 +28,7 @@ COMPARED = (0.5, 1.0)
 """Effective ranks at which views are compared, as multiples of the suggested one."""
 
 CLEARLY = 0.005
-"""Vectors, which forget the shape of the samples and cost more to solve for, have to be better by
-this much."""
+"""Vectors, which forget the shape of the samples, have to be better by this much."""
 
 
 def views(shape: Sequence[int]) -> list[View]:
