@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 import naive
-from tubal import SSC, transforms
+from tubal import ORTLRR, SSC, transforms
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest, resolve
 from tubal.input import Samples
@@ -287,3 +287,13 @@ class TestArguments:
         for graph in ("multiscale", MultiScale()):
             with pytest.raises(ValueError, match="graph must not be MultiScale for SSC"):
                 SSC(3, graph=graph).fit(X)
+
+
+def test_a_view_of_an_axis_that_is_not_there_is_refused_before_any_work():
+    def never(check):
+        raise AssertionError
+
+    X = np.random.default_rng(0).standard_normal((12, 4, 3))
+    est = ORTLRR(2, graph=MultiScale(view=View("dft", 2)), callback=never)
+    with pytest.raises(ValueError, match="view must have an axis below 2"):
+        est.fit(X)

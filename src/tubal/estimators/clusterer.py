@@ -196,7 +196,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
     def _check_clusterer(self, n_samples: int) -> int | None:
         """Check what does not depend on the values of the data; return the number of clusters."""
         self._check_model()
-        graphs.resolve(self.graph)
+        _check_view(graphs.resolve(self.graph), max(2, len(self.sample_shape_)))
         spectral.resolve_cut(self.partition)
         n_clusters = _check_n_clusters(self.n_clusters, n_samples)
         share = check_contamination(self.contamination) or 0.0
@@ -284,6 +284,14 @@ def margins_of(ties: np.ndarray, labels: np.ndarray) -> np.ndarray:
     own = share[rows, labels]
     share[rows, labels] = 0  # a single cluster has no other one: its share is 0
     return np.where(labels >= 0, own - share.max(axis=1), np.nan)
+
+
+def _check_view(graph: graphs.Graph, n_axes: int) -> None:
+    """Refuse a view of an axis that the samples do not have, before any work."""
+    view = graph.view if isinstance(graph, graphs.MultiScale) else None
+    if view is not None and view.axis is not None and view.axis >= n_axes:
+        msg = f"view must have an axis below {n_axes} for these samples, got {view!r}"
+        raise ValueError(msg)
 
 
 def _check_n_clusters(n_clusters: Any, n_samples: int) -> int | None:
