@@ -29,6 +29,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,9 @@ from tubal import Lambda, solve
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import to_paper
 from tubal.solvers import Certified, Threads
-from tubal.solvers.driver import Driver, start_block
+from tubal.solvers.driver import Driver
 from tubal.solvers.entry import prepare
+from tubal.solvers.parts import left_over, start_block
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import naive
@@ -91,7 +93,8 @@ def iteration_times(X: np.ndarray, lam: Lambda) -> dict[str, float]:
     for threads in (1, 2):
         with Threads(threads) as engine:
             driver = Driver(problem, value, engine)
-            state = {"G": driver.place(lambda s: start_block(problem, value, penalties, theta, s))}
+            start = partial(start_block, penalties, theta, left_over(problem, theta))
+            state = {"G": driver.place(start)}
 
             def iterate(driver: Driver = driver, state: dict = state) -> None:
                 spectrum = driver.spectrum(state["G"], 1 / penalties.b1)

@@ -39,11 +39,13 @@ if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal.problem import Lambda as Lambda
     from tubal.solvers import Certificate as Certificate
     from tubal.solvers import Certified as Certified
+    from tubal.solvers import Dask as Dask
     from tubal.solvers import Published as Published
     from tubal.solvers import Solution as Solution
     from tubal.solvers import StopReason as StopReason
     from tubal.solvers import path as path
     from tubal.solvers import solve as solve
+    from tubal.solvers import use_engine as use_engine
 
 __version__ = "0.1.0.dev0"
 
@@ -51,6 +53,7 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "Certificate": "solvers",
     "Certified": "solvers",
+    "Dask": "solvers",
     "Lambda": "problem",
     "LowRankClusterer": "estimators",
     "ORTLRR": "estimators",
@@ -78,6 +81,7 @@ _HOME = {
     "sparse": "sparse",
     "spectral": "spectral",
     "transforms": "transforms",
+    "use_engine": "solvers",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -67,6 +67,11 @@ class Samples:
         """Sizes of the axes along which the transform runs (the paper's n3)."""
         return tuple(int(n) for n in self.values.shape[2:])
 
+    def part(self, span: slice) -> Samples:
+        """Return some of the samples."""
+        observed = None if self.observed is None else self.observed[span, ...]
+        return Samples(self.values[span, ...], observed, self.table)
+
     def restore(self, A: Array) -> Array:
         """Give a samples-first result the number of axes that the user's data had."""
         return A[..., 0] if self.table else A

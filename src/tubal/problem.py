@@ -10,7 +10,7 @@ said about `lam` before solving.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 from typing import Any
@@ -50,6 +50,10 @@ class Problem:
     def in_coordinates(self) -> bool:
         """Whether the noise step can be done in coordinates: whole samples, nothing missing."""
         return self.noise.name == "l21" and self.data.observed is None
+
+    def part(self, span: slice) -> Problem:
+        """Return the problem with some of the samples, and the same dictionary."""
+        return replace(self, data=self.data.part(span), reduction=self.reduction.part(span))
 
     @cached_property
     def curvature(self) -> np.ndarray:

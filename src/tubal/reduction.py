@@ -11,7 +11,7 @@ Slices of lower rank than the largest keep rows of zeros: they stay zero in ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,11 @@ class Reduction:
         """Number of slices, rank and number of samples."""
         K, r, n2 = self.x.shape
         return int(K), int(r), int(n2)
+
+    def part(self, span: slice) -> Reduction:
+        """Return the coordinates of some of the samples; without V, which only Z itself needs."""
+        offset = None if self.offset is None else self.offset[span]
+        return replace(self, x=self.x[:, :, span], offset=offset, V=None)
 
     def lift(self, coordinates: Array) -> Array:
         """Return the tensor (*sizes, n1, b) with these coordinates."""

@@ -389,9 +389,12 @@ def _inverse_root(C: np.ndarray) -> np.ndarray:
     In double precision: the Gram matrix has the square of the condition number.
     """
     C = C.astype(np.result_type(C.dtype, np.float64), copy=False)
-    squares, Q = np.linalg.eigh(C @ C.conj().mT)
-    level = 100 * C.shape[1] * np.finfo(squares.dtype).eps * squares.max(initial=0)
+    wide = C.shape[1] <= C.shape[2]
+    squares, Q = np.linalg.eigh(C @ C.conj().mT if wide else C.conj().mT @ C)
+    level = 100 * max(Q.shape[1:]) * np.finfo(squares.dtype).eps * squares.max(initial=0)
     inverse = np.where(squares > level, np.maximum(squares, level) ** -0.5, 0) if level else squares
+    if not wide:  # from right to left singular vectors
+        Q = C @ (Q * inverse[:, None, :])
     return (Q * inverse[:, None, :]) @ Q.conj().mT
 
 

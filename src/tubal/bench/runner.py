@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 from threading import Thread
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from tubal import __version__
@@ -236,7 +236,7 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     setting = _setting(task)
     drawn = setting.draw(task.draw)
     reset_peak_memory()
-    before, start = peak_memory(), perf_counter()
+    before, start, worked = peak_memory(), perf_counter(), process_time()
     row: Row = {**vars(task), "seed": task.draw, "error": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -247,6 +247,7 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     row |= {
         "metrics": found,
         "seconds": perf_counter() - start,
+        "cpu_seconds": process_time() - worked,  # what a busy machine does not change
         "peak_memory": max(0, peak_memory() - before),
         "warnings": sorted({str(item.message) for item in caught}),
         "versions": _versions(),

@@ -1,7 +1,7 @@
 """How the program is solved: blocks, engines that run them, and two drivers."""
 
 from tubal.solvers.certified import Certified
-from tubal.solvers.engines import Engine, Inline, Threads
+from tubal.solvers.engines import Dask, Engine, Inline, Threads, use_engine
 from tubal.solvers.entry import check_options, check_scale, path, solve
 from tubal.solvers.extension import Extended, Extension
 from tubal.solvers.published import Published
@@ -12,6 +12,7 @@ __all__ = [
     "Certificate",
     "Certified",
     "Check",
+    "Dask",
     "Engine",
     "Extended",
     "Extension",
@@ -27,6 +28,7 @@ __all__ = [
     "check_scale",
     "path",
     "solve",
+    "use_engine",
     "watch",
     "watching",
 ]

@@ -26,8 +26,9 @@ import numpy as np
 from tubal.input import Array
 from tubal.problem import Problem
 from tubal.solvers.blocks import Penalties, copy
-from tubal.solvers.driver import Driver, Outcome, load_block, start_block
+from tubal.solvers.driver import Driver, Outcome
 from tubal.solvers.engines import Engine
+from tubal.solvers.parts import Part, left_over, load_block, start_block
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
 
@@ -149,19 +150,26 @@ class Run:
 
     def begin(self, problem: Problem, penalties: Penalties, theta: float) -> None:
         """Start at the closed-form solution."""
-        self._place(problem, penalties, partial(start_block, problem, self.lam, penalties, theta))
+        rest = left_over(problem, theta)
+        self._place(problem, penalties, partial(start_block, penalties, theta, rest))
 
     def resume(self, problem: Problem, state: State) -> None:
         """Start where another run stopped."""
-        penalties, arrays = state.penalties, state.arrays
-        self._place(problem, penalties, partial(load_block, problem, self.lam, penalties, arrays))
+        penalties = state.penalties
+        self._place(problem, penalties, partial(load_block, penalties), state.arrays)
 
-    def _place(self, problem: Problem, penalties: Penalties, make: Callable[[slice], Any]) -> None:
+    def _place(
+        self,
+        problem: Problem,
+        penalties: Penalties,
+        make: Callable[[Part], Any],
+        state: tuple[Array, ...] = (),
+    ) -> None:
         self.problem, self.penalties = problem, penalties
         self.driver = Driver(problem, self.lam, self.engine)
         self.anderson = Anderson(self.driver, 0 if problem.in_coordinates else self.solver.memory)
         self.best = Certificate(np.inf, -np.inf)
-        self.G: Array = self.driver.place(make)
+        self.G: Array = self.driver.place(make, state)
 
     def iterate(self, tol: float, max_iter: int) -> None:
         """Iterate until the gap is at most `tol`, the callback says so, or `max_iter` is reached.

@@ -31,15 +31,23 @@ class Decompose(Block):
 
     def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
-        move = self.field.push(F @ self.A if product is None else product) - self.B
+        self.move(self.field.push(F @ self.A if product is None else product))
+        self.A = self.field.pull(self.B + self.q)
+
+    def move(self, Z: Array) -> None:
+        """Do the part of an iteration in the field: all but the next `A`, for given `Z`."""
+        move = Z - self.B
         move *= self.penalties.relax
         self.u += move
-        self._noise_step()
+        self._split()
 
     def _noise_step(self) -> None:
+        self._split()
+        self.A = self.field.pull(self.B + self.q)
+
+    def _split(self) -> None:
         self.q = self._multiplier_over_b(self.u)
         self.B = self.u + self.q
-        self.A = self.field.pull(self.B + self.q)
 
     def _multiplier_over_b(self, u: Array) -> Array:
         b = self.penalties.b1

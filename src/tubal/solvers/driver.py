@@ -14,14 +14,11 @@ import numpy as np
 
 from tubal._threads import spans
 from tubal.algebra import slice_adjoint
-from tubal.input import Array, namespace, samples_first, tubes_first
+from tubal.input import Array, namespace, samples_first
 from tubal.problem import Problem
-from tubal.reduction import Reduction, reciprocal
-from tubal.solvers.blocks import Block, Penalties, copy
-from tubal.solvers.decompose import Decompose
+from tubal.solvers.blocks import Penalties
 from tubal.solvers.engines import Engine
-from tubal.solvers.fields import Original, Reduced
-from tubal.solvers.represent import RepresentFast, RepresentOriginal, RepresentReduced
+from tubal.solvers.parts import Part
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.transforms import Transform
 
@@ -77,9 +74,13 @@ class Driver:
         self.omega = problem.reduction.omega
         self.spans = block_spans(problem, engine)
 
-    def place(self, make: Callable[[slice], Any]) -> Array:
-        """Make the blocks; return the sum of their Gram matrices."""
-        self.engine.place([partial(make, span) for span in self.spans])
+    def place(self, make: Callable[[Part], Any], state: tuple[Array, ...] = ()) -> Array:
+        """Make the blocks, from a state or from nothing; return the sum of their Gram matrices.
+
+        An engine may call `make` on another machine: it has to be a function that can be pickled.
+        """
+        parts = (Part.of(self.problem, self.lam, span, state) for span in self.spans)
+        self.engine.place([partial(make, part) for part in parts])
         return self.engine.total("gram")
 
     def spectrum(self, G: Array, threshold: float) -> Spectrum:
@@ -216,83 +217,5 @@ def block_spans(problem: Problem, engine: Engine) -> list[slice]:
     if engine.max_block_bytes is None:
         return [slice(0, n2)]
     size = K * r * n2 * problem.reduction.x.dtype.itemsize
-    wanted = max(4, -(-size // engine.max_block_bytes))
+    wanted = max(engine.min_blocks, -(-size // engine.max_block_bytes))
     return spans(n2, max(1, min(wanted, n2 // MIN_BLOCK)))
-
-
-def make_field(problem: Problem, lam: float, span: slice) -> Reduced | Original:
-    """Return the data of some samples, in the domain where the noise step is done."""
-    red = problem.reduction
-    xp = namespace(red.x)
-    if problem.in_coordinates:
-        offset = None if red.offset is None else red.offset[span]
-        s = red.s
-        return Reduced(s, red.omega, lam, red.x[:, :, span], offset)
-    X = _own(tubes_first(problem.data.values[span, ...]))
-    observed = problem.data.observed
-    observed = None if observed is None else _own(tubes_first(observed[span, ...]))
-    if red.kind == "identity":
-        s = xp.ones((red.shape[0], X.shape[-2]), dtype=red.s.dtype, device=red.s.device)
-        return Original(s, red.omega, lam, X, observed, None, problem.transform, problem.noise)
-    return Original(red.s, red.omega, lam, X, observed, red.U, problem.transform, problem.noise)
-
-
-def start_block(
-    problem: Problem, lam: float, penalties: Penalties, theta: float, span: slice
-) -> Block:
-    """Return a block at the closed-form solution for quadratic noise `||X - D Z||^2 / (2 theta)`.
-
-    Its coefficients are `J = (1 - theta/d)_+ x / s` and its multiplier is `Y = (X - D J) / theta`.
-    """
-    red = problem.reduction
-    xp = namespace(red.x)
-    field = make_field(problem, lam, span)
-    d = xp.asarray(problem.curvature, dtype=red.s.dtype, device=red.s.device)
-    rest = xp.where(d > theta, theta / xp.where(d > theta, d, xp.ones_like(d)), xp.ones_like(d))
-    x = red.x[:, :, span]
-    explained = (1 - rest)[..., None] * x
-    if red.kind == "identity":
-        if isinstance(field, Original):
-            T = problem.transform.inverse(red.U @ explained, axis=0)
-            return Decompose(field, penalties, T - field.ball(field.residual(T) / theta) * theta)
-        return Decompose(field, penalties, explained - rest[..., None] * x)
-    J = explained * reciprocal(red.s)[..., None]
-    if isinstance(field, Original):
-        T = field.push(explained)
-        return RepresentOriginal(field, penalties, J, field.ball(field.residual(T) / theta))
-    return represent(problem, field, penalties, J, (rest / theta)[..., None] * x)
-
-
-def represent(
-    problem: Problem, field: Reduced, penalties: Penalties, J: Array, Y: Array
-) -> RepresentReduced:
-    """Return the block for noise in coordinates: the fast one for NumPy."""
-    if isinstance(J, np.ndarray):
-        K, r, n2 = problem.reduction.shape
-        return RepresentFast(field, penalties, J, Y, K * r * n2)
-    return RepresentReduced(field, penalties, J, Y)
-
-
-def load_block(
-    problem: Problem, lam: float, penalties: Penalties, arrays: tuple[Array, ...], span: slice
-) -> Block:
-    """Return a block that continues from the state of an earlier solution."""
-    field = make_field(problem, lam, span)
-    parts = tuple(_own(_like(A[..., span], problem.reduction)) for A in arrays)
-    if problem.reduction.kind == "identity":
-        return Decompose(field, penalties, *parts)
-    if isinstance(field, Original):
-        return RepresentOriginal(field, penalties, *parts)
-    return represent(problem, field, penalties, *parts)
-
-
-def _like(A: Array, reduction: Reduction) -> Array:
-    """Return `A` in the precision of the problem."""
-    xp = namespace(A)
-    coordinates = xp.isdtype(A.dtype, "complex floating")
-    return xp.astype(A, (reduction.x if coordinates else reduction.s).dtype, copy=False)
-
-
-def _own(A: Array) -> Array:
-    """Return a contiguous copy, so that a block may write to it."""
-    return np.array(A, order="C") if isinstance(A, np.ndarray) else copy(A)

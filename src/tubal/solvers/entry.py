@@ -18,7 +18,7 @@ from tubal.reduction import reduce
 from tubal.solvers.blocks import Penalties
 from tubal.solvers.certified import Certified
 from tubal.solvers.driver import Outcome, assemble, block_spans, problem_kind
-from tubal.solvers.engines import Engine, Inline, Threads
+from tubal.solvers.engines import Dask, Engine, Inline, Threads, engine_in_use
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
@@ -392,10 +392,14 @@ def _resolve_solver(solver: Any) -> Certified | Published:
 
 def _resolve_engine(engine: Any, n_jobs: int | None, problem: Problem) -> Engine:
     numpy = isinstance(problem.data.values, np.ndarray)
+    engine = engine_in_use() if engine is None else engine
     if engine is None:
         return Threads(n_jobs) if numpy else Inline()
     if not isinstance(engine, Engine):
         msg = f"engine must be an Engine or None, got {engine!r}"
+        raise ValueError(msg)
+    if isinstance(engine, Dask) and not numpy:
+        msg = f"engine Dask takes NumPy arrays, got X of type {type(problem.data.values)}"
         raise ValueError(msg)
     return engine
 

@@ -29,12 +29,16 @@ from tubal.input import Array, namespace
 from tubal.problem import Problem
 from tubal.solvers.blocks import Block, Candidate, Penalties, copy, gram
 from tubal.solvers.decompose import Decompose
-from tubal.solvers.driver import Driver, Outcome, load_block, make_field, represent
+from tubal.solvers.driver import Driver, Outcome
 from tubal.solvers.engines import Engine
 from tubal.solvers.fields import Original
-from tubal.solvers.represent import Represent, RepresentOriginal
+from tubal.solvers.parts import Part, load_block, zero_block
+from tubal.solvers.represent import RepresentOriginal
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
+
+NEAR = 30
+"""The whole stop test is made once the residuals are so many times the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,12 @@ class Published:
         begin = time.perf_counter()
         driver = Driver(problem, lam, engine)
         penalties = Penalties(self.beta0, self.beta0, 1.0)
-        make = partial(_zero_block, problem, lam, penalties)
+        make, arrays = zero_block, ()
         if state is not None:
             if state.solver == "published":  # else its penalties are of another kind
                 penalties = Penalties(state.penalties.b1, state.penalties.b1, 1.0)
-            make = partial(load_block, problem, lam, penalties, state.arrays)
-        G = driver.place(lambda span: Follower(make(span), problem))
+            make, arrays = load_block, state.arrays
+        G = driver.place(partial(_following, make, penalties), arrays)
         history: list[Check] = []
         reason, largest, watcher = StopReason.MAX_ITER, np.inf, watching()
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
@@ -92,7 +96,7 @@ class Published:
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter
-            near = due or largest <= 1000 * tol
+            near = due or largest <= NEAR * tol
             step = engine.total("follow", spectrum.shrink, Penalties(beta, beta, 1.0), tol, near)
             G, residuals = step.gram, step.residuals
             largest = float(residuals.max())
@@ -147,16 +151,17 @@ class Follower:
 
         Far from the end the residual of `Z = J` alone shows that the stop test fails.
         """
-        Z = F @ self.block.A
-        if not isinstance(self.block, Represent):
-            residuals = self._sizes(*self._decompose(F, Z), tol)
+        block: Any = self.block
+        Z = F @ block.A
+        if isinstance(block, Decompose):
+            residuals = self._decompose(block, Z, tol, near)
         elif near:
             residuals = self._sizes(*self._represent(F, Z), tol)
         else:
-            self.block.advance(F, Z)
+            block.advance(F, Z)
             self.Z = Z
-            residuals = np.array([self._mean_size(Z - self.block.J, True)])
-        return Step(self.block.set_penalties(following), residuals)
+            residuals = np.array([self._mean_size(Z - block.J, True)])
+        return Step(block.set_penalties(following), residuals)
 
     def _represent(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
         block = self.block
@@ -175,13 +180,16 @@ class Follower:
         self.Z, self.E = Z, E
         return coefficients, fits
 
-    def _decompose(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
-        block: Any = self.block
-        block.advance(F, Z)
-        E, field = block.noise(), block.field
-        fits = [E - self.E, field.push(Z) - block.B, field.push(Z - self.Z)]
-        self.Z, self.E = Z, E
-        return [], fits
+    def _decompose(self, block: Decompose, Z: Array, tol: float, near: bool) -> np.ndarray:
+        explained = block.field.push(Z)
+        block.move(explained)  # the next A follows from the next penalty
+        fits = [explained - block.B]
+        if near:
+            E, before = block.noise(), 0.0 if self._filled is None else self._filled
+            fits += [E - self.E, explained - before]
+            self.E = E
+        self.Z, self._filled = Z, explained
+        return self._sizes([], fits, tol)
 
     def _sizes(self, coefficients: list[Array], fits: list[Array], tol: float) -> np.ndarray:
         """Return sup norms in the original domain, or lower bounds when one exceeds `tol`."""
@@ -192,10 +200,15 @@ class Follower:
         if max(bounds) > tol:
             return np.array(bounds)
         transform, U = self.problem.transform, self.problem.reduction.U
-        tensors = [transform.inverse(A, axis=0) for A in coefficients]
-        tensors += [A if original else transform.inverse(U @ A, axis=0) for A in fits]
-        xp = namespace(tensors[0])
-        return np.array([float(xp.max(xp.abs(A))) for A in tensors])
+        for i, A in enumerate([*coefficients, *fits]):
+            if i < len(coefficients):
+                tensor = transform.inverse(A, axis=0)
+            else:
+                tensor = A if original else transform.inverse(U @ A, axis=0)
+            bounds[i] = float(namespace(tensor).max(namespace(tensor).abs(tensor)))
+            if bounds[i] > tol:
+                break
+        return np.array(bounds)
 
     def _mean_size(self, A: Array, slices: bool) -> float:
         """Root mean square entry in the original domain: at most the largest entry."""
@@ -227,15 +240,5 @@ class Follower:
         return Candidate(noise, dual, gram(Z))
 
 
-def _zero_block(problem: Problem, lam: float, penalties: Penalties, span: slice) -> Block:
-    """Return a block with all variables zero (explained data = data for the identity)."""
-    field = make_field(problem, lam, span)
-    red = problem.reduction
-    if red.kind == "identity":
-        return Decompose(
-            field, penalties, copy(field.X if isinstance(field, Original) else field.x)
-        )
-    J = 0 * red.x[:, :, span]
-    if isinstance(field, Original):
-        return RepresentOriginal(field, penalties, J, 0 * field.X)
-    return represent(problem, field, penalties, J, 0 * J)
+def _following(make: Callable[[Penalties, Part], Block], penalties: Penalties, part: Part) -> Any:
+    return Follower(make(penalties, part), part.problem)

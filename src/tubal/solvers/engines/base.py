@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 from operator import iadd
 from types import TracebackType
@@ -15,6 +17,9 @@ class Engine(ABC):
 
     max_block_bytes: int | None = None
     """Largest size of one array of a block; None puts all samples into one block."""
+
+    min_blocks: int = 4
+    """Smallest number of blocks, for as long as they do not become too small."""
 
     _blocks: list[Any]
     _busy = False
@@ -72,3 +77,35 @@ class Inline(Engine):
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Call the function once."""
         return [function(slice(0, n))]
+
+
+_engine: ContextVar[Engine | None] = ContextVar("engine", default=None)
+
+
+@contextmanager
+def use_engine(engine: Any) -> Iterator[None]:
+    """Let this engine run every solve inside the block, those of estimators too.
+
+    What is solved with an engine of its own keeps it.
+
+    Examples
+    --------
+    >>> import tubal
+    >>> from tubal.solvers import Threads
+    >>> X = tubal.datasets.make_tensor_subspaces(8, 4, 2, 1, 30, random_state=0).X
+    >>> with tubal.use_engine(Threads(1)):
+    ...     solution = tubal.solve(X)
+    """
+    if not isinstance(engine, Engine):
+        msg = f"engine must be an Engine, got {engine!r}"
+        raise ValueError(msg)
+    token = _engine.set(engine)
+    try:
+        yield
+    finally:
+        _engine.reset(token)
+
+
+def engine_in_use() -> Engine | None:
+    """Return the engine of the innermost `use_engine`."""
+    return _engine.get()

@@ -12,6 +12,8 @@ from typing import Any, Self
 from tubal._threads import effective_jobs, serial_blas, spans
 from tubal.solvers.engines.base import Engine
 
+MAX_BLOCK_BYTES = 2**21
+
 
 class Threads(Engine):
     """A pool of threads over blocks of samples.
@@ -27,13 +29,10 @@ class Threads(Engine):
         Size of one array of a block, small enough for the caches of a core.
     """
 
-    def __init__(self, n_jobs: int | None = None, max_block_bytes: int = 2**21) -> None:
+    def __init__(self, n_jobs: int | None = None, max_block_bytes: int = MAX_BLOCK_BYTES) -> None:
         effective_jobs(n_jobs)
-        if not isinstance(max_block_bytes, int) or max_block_bytes < 1:
-            msg = f"max_block_bytes must be a positive integer, got {max_block_bytes!r}"
-            raise ValueError(msg)
         self.n_jobs = n_jobs
-        self.max_block_bytes = max_block_bytes
+        self.max_block_bytes = check_block_bytes(max_block_bytes)
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -89,3 +88,11 @@ class Threads(Engine):
             pending.append(pool.submit(function, item))
         while pending:
             yield pending.popleft().result()
+
+
+def check_block_bytes(value: Any) -> int:
+    """Return the size of a block, or raise a ValueError."""
+    if not isinstance(value, int) or value < 1:
+        msg = f"max_block_bytes must be a positive integer, got {value!r}"
+        raise ValueError(msg)
+    return value
