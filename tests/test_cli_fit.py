@@ -177,6 +177,41 @@ def test_torch_gives_the_same_labels(tmp_path):
     np.testing.assert_array_equal(column(rows, "label", int), est.labels_)
 
 
+@pytest.mark.slow  # starts workers
+def test_dask_gives_the_same_labels(tmp_path, capsys):
+    pytest.importorskip("distributed")
+    assert run("cluster", "toys.npz", "-k", 3, "--engine", "dask", "--jobs", 2) == 0
+    assert "dask computes on 2 workers" in capsys.readouterr().err
+    est = tubal.ORTLRR(3, random_state=0).fit(DATA.X)
+    rows = table(tmp_path / "tubal-toys" / "labels.csv")
+    np.testing.assert_array_equal(column(rows, "label", int), est.labels_)
+
+
+@pytest.mark.slow  # starts workers
+def test_lost_worker_leaves_what_was_saved(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("tubal.cli.resume.EVERY", 0.0)
+    answers = iter(range(8))
+    ask = tubal.Dask.total
+
+    def lose(self, method, *arguments):
+        if method == "step" and next(answers, None) is None:
+            raise ConnectionError("a worker of the Dask cluster was lost, and the samples it held")
+        return ask(self, method, *arguments)
+
+    command = ["cluster", "toys.npz", "-k", "3", "--engine", "dask", "--jobs", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr(tubal.Dask, "total", lose)
+        assert run(*command) == 2
+    told = capsys.readouterr().err
+    assert "was lost, and the samples it held; iteration" in told
+    assert "--resume goes on from there" in told
+    assert run(*command, "--resume") == 0
+    est = tubal.ORTLRR(3, random_state=0).fit(DATA.X)
+    rows = table(tmp_path / "tubal-toys" / "labels.csv")
+    np.testing.assert_array_equal(column(rows, "label", int), est.labels_)
+
+
 # ---- pictures ------------------------------------------------------------------------------------
 
 
@@ -377,8 +412,8 @@ def test_a_mask_makes_holes(capsys):
         ("such as 28x28, got 'big'", ["toys.npz", "--shape", "big"]),
         ("height x width is needed", ["toys.npz", "--size", "4x4x4"]),
         ("a number above 0 is needed, got 'nan'", ["toys.npz", "--tol", "nan"]),
-        ("--engine dask does not exist yet", ["toys.npz", "--engine", "dask"]),
-        ("--engine must be one of threads, torch", ["toys.npz", "--engine", "abacus"]),
+        ("--engine must be one of threads, dask, torch", ["toys.npz", "--engine", "abacus"]),
+        ("--scheduler is for --engine dask", ["toys.npz", "--scheduler", "tcp://a:1"]),
         ("holds no results of tubal", ["toys.npz", "--out", "."]),
         ("holds no results of tubal", ["toys.npz", "--out", "toys.npz", "--force"]),
         ("--key c is not in toys.npz", ["toys.npz", "--key", "c"]),

@@ -18,6 +18,7 @@ from tubal.solvers.entry import prepare
 from tubal.solvers.parts import Part, zero_block
 
 distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.slow  # workers take seconds to start
 
 
 @pytest.fixture(scope="module")

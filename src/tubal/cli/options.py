@@ -15,7 +15,7 @@ TRANSFORMS = {
     "data": "data",
     "data-driven": "data",
 }
-ENGINES = ("threads", "torch")
+ENGINES = ("threads", "dask", "torch")
 
 
 def cluster_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,13 +148,22 @@ def _random(group: Any) -> None:
 def _run(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("run")
     group.add_argument(
-        "--jobs", type=_count, metavar="N", help="threads (default: as many as there are cores)"
+        "--jobs",
+        type=_count,
+        metavar="N",
+        help="threads, or new workers of dask (default: as many as there are cores)",
     )
     group.add_argument(
         "--engine",
         default="threads",
         metavar="|".join(ENGINES),
-        help="who computes; torch uses the GPU when there is one (default: threads)",
+        help="who computes; dask spreads the samples over the workers of a cluster, torch uses the "
+        "GPU when there is one (default: threads)",
+    )
+    group.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a Dask cluster, such as tcp://host:8786 (default: new workers on this machine)",
     )
     group.add_argument(
         "--resume", action="store_true", help="go on with a fit that was interrupted"

@@ -165,7 +165,7 @@ class Keeper(Watcher):
             raise KeyboardInterrupt
 
     def what_is_saved(self) -> str:
-        """Return a sentence for the user who pressed Ctrl-C."""
+        """Return a sentence for the user whose fit was cut short."""
         if self.saved is None:
             return "nothing was saved"
         return (
@@ -187,6 +187,9 @@ def answering_ctrl_c(keeper: Keeper) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise KeyboardInterrupt(keeper.what_is_saved()) from None
+    except ConnectionError as error:  # a worker was lost
+        msg = f"{error}; {keeper.what_is_saved()}"
+        raise ConnectionError(msg) from error
     finally:
         if in_main:
             signal.signal(signal.SIGINT, before)

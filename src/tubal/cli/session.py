@@ -22,7 +22,8 @@ import numpy as np
 from tubal import estimators, files
 from tubal.bench.runner import peak_memory
 from tubal.cli import outputs
-from tubal.cli.options import ENGINES, TRANSFORMS
+from tubal.cli.engines import check_engine, on_engine
+from tubal.cli.options import TRANSFORMS
 from tubal.cli.progress import Display, display
 from tubal.cli.resume import Keeper, Partial, answering_ctrl_c, fingerprint
 from tubal.cli.show import counted, say, short_duration, some
@@ -81,8 +82,13 @@ class Session(ABC):
                 loaded = self._read(shown)
                 self._prepare(estimator, loaded.X, keeper)
                 with outputs.new_folder(self.target) as folder:
-                    with self._timed("fit"), self._noting_warnings(), watch(keeper):
-                        found = self.fit(estimator, _on_engine(loaded.X, self.args.engine))
+                    with (
+                        on_engine(self.args, loaded.X) as X,
+                        self._timed("fit"),
+                        self._noting_warnings(),
+                        watch(keeper),
+                    ):
+                        found = self.fit(estimator, X)
                     shown.stage("write")
                     with self._timed("write"):
                         self.write(folder, estimator, loaded, found)
@@ -99,7 +105,7 @@ class Session(ABC):
     def _check(self) -> None:
         """Refuse what needs no look at the samples."""
         outputs.check_target(self.target, self.args.force)
-        _check_engine(self.args.engine)
+        check_engine(self.args)
         if getattr(self.args, "model_format", None) == "skops":
             outputs.skops_io()
         if self.partial.folder.exists() and not (self.args.resume or self.args.force):
@@ -482,29 +488,6 @@ def _method(name: str) -> Any:
     except ValueError:
         msg = f"--method must be auto or one of {', '.join(estimators.methods())}; got {name!r}"
         raise ValueError(msg) from None
-
-
-def _check_engine(engine: str) -> None:
-    if engine not in ENGINES:
-        msg = f"--engine must be one of {', '.join(ENGINES)}, got {engine!r}"
-        if engine == "dask":
-            msg = "--engine dask does not exist yet: use threads, or torch"
-        raise ValueError(msg)
-    if engine == "torch":
-        from tubal.files.loaded import optional
-
-        optional("torch", "--engine torch", "torch")
-
-
-def _on_engine(X: np.ndarray, engine: str) -> Any:
-    """Return the samples where they are computed with."""
-    if engine == "threads":
-        return X
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    say(f"torch computes on {device}")
-    return torch.from_numpy(np.array(X)).to(device)
 
 
 def _stem(path: Path) -> str:

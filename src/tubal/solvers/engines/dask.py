@@ -7,6 +7,8 @@ sum of Gram matrices back from each, `K r^2` numbers a worker, however many samp
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
@@ -109,12 +111,24 @@ class Dask(Engine):
         """One block for each thread of the workers, at least four."""
         return max(4, sum(self._threads().values()))
 
-    def __enter__(self) -> Self:
+    def connect(self) -> int:
+        """Reach the cluster, which the first solve does otherwise; return how many workers it has.
+
+        Raises
+        ------
+        ValueError
+            When there are no workers, or workers without this version of the package.
+        """
         if self._connected is None:
             self._connected = self._connect()
-        if not self._threads():
+        workers = len(self._threads())
+        if not workers:
             msg = "the cluster of client has no workers: start some, or wait for them"
             raise ValueError(msg)
+        return workers
+
+    def __enter__(self) -> Self:
+        self.connect()
         super().__enter__()
         self._local.__enter__()
         return self
@@ -199,7 +213,7 @@ class Dask(Engine):
             if "Actor was lost" not in str(error):
                 raise
             lost = error
-        msg = "a worker of the Dask cluster was lost, and the samples it held; solve again"
+        msg = "a worker of the Dask cluster was lost, and the samples it held"
         raise ConnectionError(msg) from lost
 
     def _threads(self) -> dict[str, int]:
@@ -228,10 +242,27 @@ class Dask(Engine):
                 "threads_per_worker": 1,
                 "dashboard_address": ":0",
             }
-        return self._open(distributed.Client(**options))
+        with _deaf_to_ctrl_c():
+            return self._open(distributed.Client(**options))
 
     def _open(self, client: Any) -> Any:
         return self._owned.enter_context(client)
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Let processes that start inside the block ignore Ctrl-C, which a terminal sends to all.
+
+    This process answers it; workers that died of it would take the state of the solve with them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_workers(client: Any) -> None:
