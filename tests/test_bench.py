@@ -28,6 +28,7 @@ from tubal.bench import (
     read_rows,
     run,
     runner,
+    shared,
     summarise,
     tasks,
     to_csv,
@@ -42,7 +43,8 @@ from tubal.bench.experiments import (
     recover,
 )
 from tubal.cli.show import duration
-from tubal.estimators import find
+from tubal.datasets import make_tensor_subspaces
+from tubal.estimators import TensorCompleter, find
 from tubal.problem import Lambda
 from tubal.solvers.solution import Certificate
 
@@ -953,3 +955,37 @@ def test_draws_that_failed_are_counted_and_left_out():
     assert cells["failed"].mean == 0.5
     assert "| failed |" in to_markdown(cells.values())
     assert "failed" not in to_markdown(summarise(rows[:1]))
+
+
+class TestSharedCompletions:
+    @pytest.fixture(autouse=True)
+    def _leave_nothing(self):
+        yield
+        shared.share_in(None)
+
+    def test_the_second_method_takes_what_the_first_one_found(self, tmp_path):
+        X = make_tensor_subspaces(8, 4, 2, 1, 15, missing=0.2, random_state=0).X
+        expected = TensorCompleter().fit_transform(X)
+        shared.share_in(tmp_path)
+        first = shared.Shared(TensorCompleter())
+        np.testing.assert_array_equal(first.fit_transform(X), expected)
+        assert first.saved_seconds_ == 0
+
+        class Refusing(TensorCompleter):
+            def fit_transform(self, X, y=None):
+                raise AssertionError
+
+        second = shared.Shared(Refusing())
+        np.testing.assert_array_equal(second.fit_transform(X), expected)
+        assert second.saved_seconds_ > 0
+        for other in (Refusing(transform="dct"), Refusing(tol=1e-3)):
+            with pytest.raises(AssertionError):
+                shared.Shared(other).fit_transform(X)
+        with pytest.raises(AssertionError):
+            shared.Shared(Refusing()).fit_transform(2 * X)
+
+    def test_without_a_folder_nothing_is_kept(self, tmp_path):
+        X = make_tensor_subspaces(8, 4, 2, 1, 15, missing=0.2, random_state=0).X
+        shared.Shared(TensorCompleter()).fit_transform(X)
+        assert shared.Shared(TensorCompleter()).fit_transform(X).shape == X.shape
+        assert not list(tmp_path.iterdir())

@@ -13,9 +13,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from tubal import datasets, metrics
 from tubal.algebra import tubal_rank
+from tubal.bench.shared import Shared
 from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
 from tubal.input import to_paper
 from tubal.problem import Lambda
@@ -105,11 +107,11 @@ def estimator(
     if method.endswith(CERTIFIED):
         options |= {"solver": "certified", "tol": CERTIFIED_GAP}
     named = find(method.removesuffix(CERTIFIED))
-    if method.endswith(CERTIFIED) and "completion" in named.settings:
-        filler = named.settings["completion"].get_params()
-        options["completion"] = type(named.settings["completion"])(
-            **{**filler, "solver": "certified", "tol": CERTIFIED_GAP}
-        )
+    if "completion" in named.settings:
+        filler = clone(named.settings["completion"]).set_params(n_jobs=n_jobs)
+        if method.endswith(CERTIFIED):
+            filler.set_params(solver="certified", tol=CERTIFIED_GAP)
+        options["completion"] = Shared(filler)
     return named.make(n_clusters, **options)
 
 

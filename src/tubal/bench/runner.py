@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,10 +30,13 @@ from typing import Any
 
 from tubal import __version__
 from tubal.bench.experiments import EXPERIMENTS, Setting
+from tubal.bench.shared import share_in
 from tubal.input import check_count
 
 Row = dict[str, Any]
 LOCK = ".lock"
+SHARED = ".shared"
+"""Folder of what several rows begin with; gone when the run ends."""
 _HELD: set[Path] = set()
 """Locks of this process: one with its number but not in here is of a process that is gone."""
 
@@ -116,13 +120,13 @@ def run(
     wanted = _wanted(names, draws, methods)
     jobs = check_count("jobs", jobs)
     out.mkdir(parents=True, exist_ok=True)
-    with alone(out):
+    with alone(out), _sharing(out / SHARED):
         rows = [row for name in names for row in whole_rows(out / f"{name}.jsonl")]
         failed = {Task.of(row) for row in rows if retry_errors and row.get("error") is not None}
         done = {Task.of(row) for row in rows} - failed
         open_tasks = [task for task in wanted if task not in done]
         finished = len(wanted) - len(open_tasks)
-        for added, row in enumerate(_rows(open_tasks, jobs), 1):
+        for added, row in enumerate(_rows(open_tasks, jobs, out / SHARED), 1):
             path = out / f"{row['experiment']}.jsonl"
             (replace_row if Task.of(row) in failed else append)(path, row)
             if on_row is not None:
@@ -244,10 +248,11 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
             fitted, found = experiment.measure(task.method, setting, drawn, task.draw, n_jobs)
         except (ValueError, ArithmeticError, MemoryError) as error:
             fitted, found, row["error"] = None, {}, f"{type(error).__name__}: {error}"
+    shared = getattr(getattr(fitted, "completion_", None), "saved_seconds_", 0.0)
     row |= {
         "metrics": found,
-        "seconds": perf_counter() - start,
-        "cpu_seconds": process_time() - worked,  # what a busy machine does not change
+        "seconds": perf_counter() - start + shared,
+        "cpu_seconds": process_time() - worked,  # spent here, also on a busy machine
         "peak_memory": max(0, peak_memory() - before),
         "warnings": sorted({str(item.message) for item in caught}),
         "versions": _versions(),
@@ -256,7 +261,20 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     return row
 
 
-def _rows(open_tasks: list[Task], jobs: int) -> Iterator[Row]:
+@contextmanager
+def _sharing(folder: Path) -> Iterator[None]:
+    """Let rows of this process share completions; what a killed run left is removed too."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    share_in(folder)
+    try:
+        yield
+    finally:
+        share_in(None)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _rows(open_tasks: list[Task], jobs: int, shared: Path) -> Iterator[Row]:
     """Yield rows as they end."""
     if jobs == 1:
         yield from (measure(task) for task in open_tasks)
@@ -268,7 +286,7 @@ def _rows(open_tasks: list[Task], jobs: int) -> Iterator[Row]:
         hears,
         speaks,
         ProcessPoolExecutor(
-            jobs, mp_context=context, initializer=_end_with_the_run, initargs=(hears,)
+            jobs, mp_context=context, initializer=_begin_process, initargs=(hears, shared)
         ) as pool,
     ):
         try:
@@ -286,6 +304,11 @@ def _rows(open_tasks: list[Task], jobs: int) -> Iterator[Row]:
         except BaseException:  # Ctrl-C, an error, or nobody wants the rest
             speaks.close()
             raise
+
+
+def _begin_process(hears: Connection, shared: Path) -> None:
+    share_in(shared)
+    _end_with_the_run(hears)
 
 
 def _end_with_the_run(hears: Connection) -> None:
