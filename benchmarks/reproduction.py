@@ -68,24 +68,54 @@ def agreement(cells: list[Cell]) -> str:
     return "\n".join(lines) + f"\n\nOf {sum(counts.values())} rows, {total}.\n"
 
 
+def methods(cells: list[Cell]) -> str:
+    """How far every method is from its published accuracies, over all of its tables."""
+    found: dict[str, dict[tuple[str, str, str], dict[str, Cell]]] = defaultdict(dict)
+    for cell in cells:
+        if cell.metric in ("ACC", "ACC_kmeans") and not cell.method.endswith(CERTIFIED):
+            place = (cell.table, cell.dataset, cell.setting)
+            found[cell.method].setdefault(place, {})[cell.metric] = cell
+    lines = [
+        "| method | columns | mean difference, discretised | k-means | within .03 in either |",
+        "|---|---|---|---|---|",
+    ]
+    for method, columns in found.items():
+        pairs = [
+            [row[name].mean - row["ACC"].published for name in ("ACC", "ACC_kmeans")]
+            for row in columns.values()
+            if row["ACC"].published is not None
+        ]
+        if pairs:
+            first, second = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
+            close = sum(min(map(abs, pair)) <= CLOSE for pair in pairs)
+            lines.append(f"| {method} | {len(pairs)} | {first:+.3f} | {second:+.3f} | {close} |")
+    return "\n".join(lines) + "\n"
+
+
 def times(rows: list[dict[str, Any]]) -> str:
-    """How long one draw of each experiment takes."""
+    """How long one draw of each experiment takes: CPU time, where the row tells it."""
     seconds: dict[str, float] = defaultdict(float)
+    slowest: dict[str, tuple[float, str]] = defaultdict(lambda: (0.0, ""))
     counts: Counter[str] = Counter()
     for row in rows:
         if row["draw"] == 0:
-            seconds[row["experiment"]] += row["seconds"]
-            counts[row["experiment"]] += 1
+            name, spent = row["experiment"], row.get("cpu_seconds", row["seconds"])
+            seconds[name] += spent
+            counts[name] += 1
+            what = f"{row['method']} on {row['dataset']}, {row['setting']}"
+            slowest[name] = max(slowest[name], (spent, what))
     lines = [
-        "| experiment | rows of one draw | of | minutes, summed over rows |",
-        "|---|---|---|---|",
+        "| experiment | rows of one draw | of | minutes, summed over rows | slowest row, seconds |",
+        "|---|---|---|---|---|",
     ]
     for name, experiment in EXPERIMENTS.items():
         whole = len(experiment.settings) * len(experiment.all_methods())
         minutes = f"{seconds[name] / 60:.1f}" if counts[name] else "-"
-        lines.append(f"| {name} | {counts[name]} | {whole} | {minutes} |")
+        spent, what = slowest[name]
+        last = f"{spent:.0f}: {what}" if what else "-"
+        lines.append(f"| {name} | {counts[name]} | {whole} | {minutes} | {last} |")
     total = sum(seconds.values()) / 60
-    lines.append(f"| all | {sum(counts.values())} | | {total:.1f} |")
+    lines.append(f"| all | {sum(counts.values())} | | {total:.1f} | |")
     return "\n".join(lines) + "\n"
 
 
@@ -120,7 +150,7 @@ def main(folder: Path, page: Path) -> None:
         if name in EXPERIMENTS:
             text = experiment_table(cells, name)
         else:
-            makers = {"agreement": agreement, "objectives": objectives}
+            makers = {"agreement": agreement, "methods": methods, "objectives": objectives}
             text = times(rows) if name == "times" else makers[name](cells)
         return match[1] + "\n" + text + "\n" + match[3]
 

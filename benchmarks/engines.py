@@ -1,0 +1,53 @@
+"""What a Dask cluster costs against threads, as ratios in one run on one machine.
+
+A certified solve of synthetic samples (n1 = 30, n3 = 32, 10 subspaces) with one thread, with two,
+and on two workers of one thread each, for growing numbers of samples; all to the same number of
+iterations. On one machine a cluster cannot win: what shows is the price of a round, and that it does
+not grow with the samples.
+
+Run: python benchmarks/engines.py
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from distributed import Client
+
+from tubal import Dask, Lambda, datasets
+from tubal.solvers import Engine, Threads
+from tubal.solvers.entry import solve
+
+ITERATIONS = 40
+SAMPLES = (500, 2000, 8000)
+
+
+def seconds_an_iteration(X: Any, engine: Engine) -> float:
+    """Time the iterations alone: from the first certificate to the last one."""
+    seen: list[tuple[int, float]] = []
+
+    def look(check: Any) -> bool:
+        seen.append((check.n_iter, time.perf_counter()))
+        return check.n_iter >= ITERATIONS
+
+    solve(X, lam=Lambda.relative(0.5), engine=engine, tol=1e-11, callback=look)
+    (first, begin), (last, end) = seen[0], seen[-1]
+    return (end - begin) / (last - first)
+
+
+def main() -> None:
+    """Print a table."""
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+        engines = {"1 thread": Threads(1), "2 threads": Threads(2), "2 workers": Dask(client)}
+        print("samples  " + "".join(f"{name:>22}" for name in engines))
+        for n in SAMPLES:
+            data = datasets.make_tensor_subspaces(30, 32, 10, 2, n // 10, random_state=0)
+            times = {name: seconds_an_iteration(data.X, e) for name, e in engines.items()}
+            base = times["2 threads"]
+            cells = [f"{1e3 * t:8.1f} ms ({t / base:5.2f} x)" for t in times.values()]
+            print(f"{n:7d}  " + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
