@@ -2,8 +2,8 @@
 
 A certified solve of synthetic samples (n1 = 30, n3 = 32, 10 subspaces) with one thread, with two,
 and on two workers of one thread each, for growing numbers of samples; all to the same number of
-iterations. On one machine a cluster cannot win: what shows is the price of a round, and that it does
-not grow with the samples.
+iterations. On one machine a cluster cannot win: what shows is the price of a round, and that it
+does not grow with the samples.
 
 Run: python benchmarks/engines.py
 """
