@@ -491,7 +491,7 @@ class TestCompleter:
         ({"contamination": 0.7}, "contamination must be 'auto' or a number from 0 to 0.5"),
         ({"contamination": "much"}, "contamination must be"),
         ({"normalize": "yes"}, "normalize must be True or False"),
-        ({"completion": "magic"}, "completion must be None, 'tnn' or a transformer"),
+        ({"completion": "magic"}, "completion must be 'auto', None, 'tnn' or a transformer"),
         ({"lam": -1}, "lam must be positive"),
         ({"lam": "large"}, "lam must be"),
         ({"transform": "wavelet"}, "transform"),
@@ -559,6 +559,15 @@ class TestCompletion:
         np.testing.assert_array_equal(est.predict(data.X[100:]), est.predict(filled))
         est.fit(np.nan_to_num(data.X))
         assert not hasattr(est, "completion_")
+
+    @pytest.mark.parametrize("kind", [ORTLRR, TensorOutlierDetector])
+    def test_many_holes_are_filled_first(self, kind):
+        few, many = problem(missing=0.1).X, problem(missing=0.4).X
+        assert not hasattr(kind(random_state=0).fit(few), "completion_")
+        est, told = kind(random_state=0).fit(many), kind(completion="tnn", random_state=0).fit(many)
+        np.testing.assert_array_equal(est.outlier_scores_, told.outlier_scores_)
+        left = kind(completion=None, random_state=0).fit(many)
+        assert not hasattr(left, "completion_")
 
     @pytest.mark.parametrize(
         ("completion", "words"),

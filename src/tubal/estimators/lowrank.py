@@ -343,9 +343,10 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         How the graph is cut; see `tubal.spectral`.
     normalize : bool
         Whether samples are brought to unit norm first. Recovered samples have their own norm again.
-    completion : None, "tnn" or a transformer
-        Fills missing entries in a step of its own; None leaves them to the program, which needs no
-        such step.
+    completion : "auto", None, "tnn" or a transformer
+        Fills missing entries in a step of its own: "tnn" by tensor-nuclear-norm completion
+        (`TensorCompleter`), a transformer in its own way. None leaves them to the program, which
+        needs no such step. "auto" is "tnn" when more than a quarter of the entries is missing.
 
     Attributes
     ----------
@@ -416,7 +417,7 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         callback: Callable[[Check], Any] | None = None,
         partition: Any = "auto",
         normalize: bool = True,
-        completion: Any = None,
+        completion: Any = "auto",
     ) -> None:
         self.n_clusters = n_clusters
         self.transform = transform  # type: ignore[method-assign]

@@ -27,6 +27,9 @@ from tubal.estimators.base import (
 from tubal.input import Samples, check_flag, namespace, to_numpy
 from tubal.representation import Representation
 
+FILL_FIRST = 0.25
+"""Share of missing entries above which completion "auto" fills them first."""
+
 
 @with_transform_parameter
 class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
@@ -136,8 +139,8 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         _check_random_state(self.random_state)
         filler = self.completion
         object_ = hasattr(filler, "fit_transform") and not isinstance(filler, type)
-        if not (filler is None or _is_tnn(filler) or object_):
-            msg = f"completion must be None, 'tnn' or a transformer, got {filler!r}"
+        if not (filler is None or is_auto(filler) or _is_tnn(filler) or object_):
+            msg = f"completion must be 'auto', None, 'tnn' or a transformer, got {filler!r}"
             raise ValueError(msg)
 
     def _complete(self, samples: Samples) -> Samples:
@@ -145,6 +148,10 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         filler = self._frozen.completion
         if filler is None or samples.observed is None:
             return samples
+        if is_auto(filler):
+            if 1 - float(to_numpy(samples.observed).mean()) <= FILL_FIRST:
+                return samples
+            filler = "tnn"
         from tubal.estimators.completer import TensorCompleter
 
         if _is_tnn(filler):
