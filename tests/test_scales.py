@@ -114,7 +114,7 @@ def test_factors(factors):
 def test_symmetric_with_ones_on_the_diagonal(n, n1, n3, transform, seed):
     values = samples(n, n1, n3, seed=seed)
     S = whole(ScaleKernel.of(values, View(transform)))
-    assert S.dtype == float
+    assert S.dtype == np.float32
     np.testing.assert_allclose(S, S.T, atol=1e-6)
     np.testing.assert_allclose(np.diag(S), 1, atol=1e-6)
     assert S.min() >= 0

@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 
+MOST_BYTES = 2**26
+"""Tables of similarities up to this size are kept while a graph is built, others in tiles."""
+
+
 class Graph(ABC):
     """A rule that ties samples to each other."""
 
@@ -133,7 +137,11 @@ class MultiScale(Graph):
         if not kept.any():
             return scipy.sparse.csr_array((len(kept), len(kept)))
         inner = self._inner(representation, kept)
-        graph = self._nearest.build(inner, np.ones(int(kept.sum()), bool), n_jobs)
+        n = int(kept.sum())
+        if 4 * n**2 <= MOST_BYTES:
+            ties = cast(ScaleKernel, inner.similarity).whole(n_jobs)
+            inner = replace(inner, coefficients=ties, similarity=ties)
+        graph = self._nearest.build(inner, np.ones(n, bool), n_jobs)
         place = _places(kept)
         return scipy.sparse.csr_array(place.T @ graph @ place)
 

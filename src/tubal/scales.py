@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tubal._threads import effective_jobs, spans, threaded
 from tubal.problem import suggested_rank, theta_of_rank
 from tubal.reduction import slices
-from tubal.representation import Rows, Ties
+from tubal.representation import TILE, Rows, Ties, Whole, stacked, turned
 from tubal.transforms import Transform, resolve
 
 FACTORS = (0.5, 1.0, 2.0)
@@ -135,12 +136,28 @@ class ScaleKernel(Ties):
         """Number of rows and of columns."""
         return self.rows[0].count, self.columns[0].count
 
-    def tile(self, rows: Rows) -> np.ndarray:
-        """Return similarities, a row a sample in question."""
+    def tile(self, rows: Rows, columns: Rows = slice(None)) -> np.ndarray:
+        """Return similarities, a row a sample in question, in single precision."""
         mean: Any = 0.0
         for own, other in zip(self.rows, self.columns, strict=True):
-            mean = mean + np.sqrt(own.squares(rows, other))
-        return np.minimum(mean / len(self.columns), 1).astype(float)
+            part = own.squares(rows, other, columns)
+            mean += np.sqrt(part, out=part)
+        mean /= len(self.columns)
+        return np.minimum(mean, 1, out=mean)
+
+    def whole(self, n_jobs: int | None = None) -> Whole:
+        """Return the similarities of the samples of the fit as a table, each pair computed once."""
+        n = self.columns[0].count
+        table = np.empty((n, n), np.float32)
+
+        own = replace(self, rows=self.columns)
+
+        def fill(rows: slice) -> None:
+            table[rows, rows.start :] = own.tile(rows, slice(rows.start, None))
+            table[rows.stop :, rows] = table[rows, rows.stop :].T
+
+        threaded(fill, spans(n, -(-n // TILE)), effective_jobs(n_jobs))
+        return Whole(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +181,26 @@ class Coded:
     count: int
     most: int
 
-    def squares(self, rows: Rows, other: Coded) -> np.ndarray:
-        """Return the squared similarities of some of these samples with others."""
-        total = self.products[:, rows].T @ other.products
-        for mine, theirs in zip(self.single, other.single, strict=True):
-            part = mine[:, rows].conj().T @ theirs
-            total += part.real**2 + part.imag**2 if np.iscomplexobj(part) else part**2
+    def squares(self, rows: Rows, other: Coded, columns: Rows = slice(None)) -> np.ndarray:
+        """Return the squared similarities of some of these samples with some others."""
+        total = self.products[:, rows].T @ other.products[:, columns]
+        for mine, theirs in zip(self.single, other.turned, strict=True):
+            left = stacked(mine[:, rows]).T
+            for right in theirs:
+                part = left @ right[:, columns]
+                part *= part
+                total += part
         return np.maximum(total, 0, out=total)
 
-    @property
+    @cached_property
     def single(self) -> list[np.ndarray]:
         """The slices with many coordinates."""
         return [part for part in self.slices if _n_products(part) > self.most]
+
+    @cached_property
+    def turned(self) -> list[list[np.ndarray]]:
+        """The same as `tubal.representation.turned` gives them."""
+        return [turned(part) for part in self.single]
 
     @cached_property
     def products(self) -> np.ndarray:

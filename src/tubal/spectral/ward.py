@@ -64,10 +64,8 @@ def _tree(centre: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray,
         changed[pair] = changed[other] = True
         left = np.delete(own, other)
         stale = np.flatnonzero((changed | changed[near])[left])
-        near = np.searchsorted(left, near)
-        centre, size, name, height, near, cost = (
-            A[left] for A in (centre, size, name, height, near, cost)
-        )
+        near, cost = np.searchsorted(left, near[left]), cost[left]
+        centre, size, name, height = centre[left], size[left], name[left], height[left]
         near[stale], cost[stale] = _nearest(centre, size, stale)
     a, b, costs = np.concatenate(merges, axis=1)
     return a.astype(int), b.astype(int), costs
