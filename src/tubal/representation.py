@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from tubal._threads import effective_jobs, spans, threaded
+from tubal._threads import effective_jobs, serial_blas, spans, threaded
 from tubal.input import Samples, tubes_first
 from tubal.transforms import Transform
 
@@ -84,8 +84,8 @@ class TubeKernel(Ties):
     and j it gives a tube; similarity is its norm, scaled to 1 for a sample with itself:
     `||C_ij|| / sqrt(||C_ii|| ||C_jj||)`. No inverse transform is needed.
 
-    In every slice it is `b^H b` with `b = W^H Z` and `W W^H = (Z Z^H)^(-1/2)`: as many rows as Z has
-    directions, which are few after the thresholding of a solver.
+    In every slice it is `b^H b` with `b = W^H Z` and `W W^H = (Z Z^H)^(-1/2)`: as many rows as Z
+    has directions, which are few after the thresholding of a solver.
 
     Attributes
     ----------
@@ -108,8 +108,9 @@ class TubeKernel(Ties):
     @classmethod
     def of(cls, transform: Transform, Z: np.ndarray) -> TubeKernel:
         """Build the kernel of the samples of a fit from the slices (K, r, n) of Z."""
-        half = _half_inverse(Z)
-        columns = _coded(half, Z)
+        with serial_blas():
+            half = _half_inverse(Z)
+            columns = _coded(half, Z)
         own = _self_norms(columns, transform)
         return cls(half, columns, columns, own, own, transform)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tubal._threads import effective_jobs, spans, threaded
+from tubal._threads import effective_jobs, serial_blas, spans, threaded
 from tubal.problem import suggested_rank, theta_of_rank
 from tubal.reduction import slices
 from tubal.representation import TILE, Rows, Ties, Whole, stacked, turned
@@ -109,16 +109,18 @@ class ScaleKernel(Ties):
     @classmethod
     def of(cls, values: np.ndarray, view: View, factors: Sequence[float] = FACTORS) -> ScaleKernel:
         """Build it for complete samples `(n, n1, *sizes)`."""
-        arranged = view.arrange(_in_range(values, None))
+        arranged = view.arrange(in_range(values))
         transform = view.plan(arranged)
         X = slices(transform, arranged)
-        s, back = _skinny(X)
+        with serial_blas():
+            s, Q, left = _spectrum(X)
         weights = transform.weights
         rank = suggested_rank(s, weights)
         d = s**2
         thetas = [theta_of_rank(d, weights, rank * factor) for factor in factors]
         used = max(1, int((d > min(thetas)).sum(axis=1).max(initial=0)))
-        d, back = np.maximum(d[:, :used], 1e-300), back[:, :used]
+        d, back = np.maximum(d[:, :used], 1e-300), _back(s[:, :used], Q[:, :, :used], left)
+        back = back.astype(X.dtype)
         roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
         most = MOST_FEATURES if 4 * MOST_FEATURES * len(values) <= MOST_BYTES else 0
         columns = _coded(_rows(back, X), roots, transform, most)
@@ -126,7 +128,7 @@ class ScaleKernel(Ties):
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
         """Return the similarities of new complete samples `(m, n1, *sizes)` of any norm."""
-        arranged = self.view.arrange(_in_range(new, tuple(range(1, new.ndim))))
+        arranged = self.view.arrange(in_range(new, tuple(range(1, new.ndim))))
         V = _rows(self.back, slices(self.transform, arranged))
         most = self.columns[0].most  # new samples are split into slices as those of the fit are
         return replace(self, rows=_coded(V, self.roots, self.transform, most))
@@ -209,20 +211,24 @@ class Coded:
         return np.concatenate([np.zeros((0, self.count), "f4"), *parts])
 
 
-def _in_range(values: np.ndarray, axis: tuple[int, ...] | None) -> np.ndarray:
+def in_range(values: np.ndarray, axis: tuple[int, ...] | None = None) -> np.ndarray:
     """Return values in single precision, over the power of two that brings the largest to 1.
 
     Squares of very large or small numbers would leave the range of the type; a power of two
     changes no digit.
     """
-    _, exponent = np.frexp(np.max(np.abs(values), axis=axis, keepdims=True, initial=0))
+    high, low = (f(values, axis=axis, keepdims=True, initial=0) for f in (np.max, np.min))
+    _, exponent = np.frexp(np.maximum(high, -low))
+    if not exponent.any():
+        return values.astype(np.float32, copy=False)
     return np.ldexp(values, -exponent).astype(np.float32)
 
 
-def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return singular values (K, r), falling, and `S^-1 U^H` (K, r, n1) of slices.
+def _spectrum(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return singular values (K, r) of slices, falling, and vectors of the smaller Gram matrix.
 
-    From the smaller of the two Gram matrices, in double precision.
+    In double precision. The third is None for left singular vectors; for right ones it is the
+    slices, adjoint.
     """
     wide = X.astype(np.result_type(X.dtype, np.float64))
     tall = X.shape[1] > X.shape[2]
@@ -230,11 +236,14 @@ def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     squares, Q = np.linalg.eigh(left @ left.conj().mT)
     squares, Q = squares[:, ::-1], Q[:, :, ::-1]
     level = (max(X.shape) * np.finfo(np.float32).eps) ** 2 * squares.max(initial=0)
-    s = np.sqrt(np.where(squares > level, squares, 0))
-    power = 2 if tall else 1
+    return np.sqrt(np.where(squares > level, squares, 0)), Q, left if tall else None
+
+
+def _back(s: np.ndarray, Q: np.ndarray, left: np.ndarray | None) -> np.ndarray:
+    """Return `S^-1 U^H` (K, r, n1) for some of what `_spectrum` found."""
+    power = 1 if left is None else 2
     inverse = np.where(s > 0, 1 / np.where(s > 0, s, 1) ** power, 0)[..., None]
-    back = inverse * (Q.conj().mT @ left if tall else Q.conj().mT)
-    return s, back.astype(X.dtype)
+    return inverse * (Q.conj().mT if left is None else Q.conj().mT @ left)
 
 
 def _rows(back: np.ndarray, X: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def _tree(centre: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray,
         own = np.arange(len(centre))
         pair = np.flatnonzero((near[near] == own) & (own < near))
         if not len(pair):  # equal costs can close a circle
-            pair = cost.argmin(keepdims=True)
+            pair = np.array([cost.argmin()])
         other = near[pair]
         # No less than the merges before it: rounding must not change their order.
         height[pair] = np.max([cost[pair], height[pair], height[other]], axis=0)
