@@ -88,7 +88,7 @@ class Nearest(Graph):
         if self.tree:
             ties = representation.similarity
             if isinstance(ties, Whole) and kept.all():
-                tree = _tree_of_table(ties.table)
+                tree = tree_of_table(ties.table)
             else:
                 tree = _spanning_tree(representation, kept, n_jobs)
             graph = graph.maximum(tree)
@@ -274,7 +274,7 @@ def _table(near: Neighbours, count: int, n: int) -> scipy.sparse.csr_array:
     return table
 
 
-def _tree_of_table(S: np.ndarray) -> scipy.sparse.csr_array:
+def tree_of_table(S: np.ndarray) -> scipy.sparse.csr_array:
     """Return the edges of the maximum spanning tree of a table of similarities.
 
     Prim's algorithm: the sample most similar to those of the tree joins it, until all have.

@@ -376,8 +376,9 @@ def nearest(
     kept : bool array, one for each column
     n_jobs : int or None
     """
-    if count > LISTED:
-        return neighbours(representation, count, hidden=~kept, n_jobs=n_jobs)
+    if count > LISTED or isinstance(representation.similarity, Whole):
+        hidden = None if kept.all() else ~kept
+        return neighbours(representation, count, hidden=hidden, n_jobs=n_jobs)
     lists = representation.lists(n_jobs)
     good = kept[lists.index] & (lists.value > 0)
     order = np.argsort(~good, axis=1, kind="stable")[:, :count]

@@ -157,6 +157,8 @@ class ScaleKernel(Ties):
         def fill(rows: slice) -> None:
             table[rows, rows.start :] = own.tile(rows, slice(rows.start, None))
             table[rows.stop :, rows] = table[rows, rows.stop :].T
+            corner = table[rows, rows]  # a product of a matrix with itself, but to rounding
+            table[rows, rows] = np.maximum(corner, corner.T)
 
         threaded(fill, spans(n, -(-n // TILE)), effective_jobs(n_jobs))
         return Whole(table)

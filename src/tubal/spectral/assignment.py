@@ -56,6 +56,8 @@ class _MostModular(Assignment):
         """Return the best candidate."""
         W = check_affinity(affinity)
         found = self.candidates(embedding, n_clusters, W, random_state)
+        if len(found) == 1:
+            return found[0]
         return max(found, key=lambda labels: modularity_of(W, labels))
 
 
