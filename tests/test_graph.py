@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from tubal import Lambda, representation, solve
 from tubal.datasets import make_tensor_subspaces
-from tubal.graph import Absolute, Graph, Nearest, resolve
+from tubal.graph import Absolute, Graph, Nearest, resolve, tree_of_table
 from tubal.input import Samples
 from tubal.representation import Representation, SparseTable, Ties, TubeKernel, TubeModuli
 
@@ -121,6 +121,21 @@ def test_clusters_larger_than_the_lists_of_neighbours(k, seed):
     assert pieces(graph, kept) == 1
     across = labels[:, None] != labels
     assert (graph.toarray()[across] > 0).sum() == 2 * 3  # three edges join four clusters
+
+
+@given(n=st.integers(1, 25), seed=st.integers(0, 999), zeros=st.sampled_from([0.0, 0.5, 1.0]))
+def test_tree_of_a_table(n, seed, zeros):
+    """Prim's tree and SciPy's have the same weight; strangers are joined too."""
+    S = random_similarity(n, seed)
+    S[np.random.default_rng(seed).random((n, n)) < zeros] = 0
+    S = np.minimum(S, S.T)
+    tree = tree_of_table(S.astype(np.float32))
+    cost = 2 - S
+    np.fill_diagonal(cost, 0)
+    expected = 2 * (n - 1) - minimum_spanning_tree(cost).sum()
+    assert tree.nnz == 2 * (n - 1)
+    assert tree.sum() / 2 == pytest.approx(expected, abs=1e-5)
+    assert pieces(tree, np.ones(n, bool)) == 1
 
 
 def test_tiles_and_threads_do_not_matter(monkeypatch):

@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 import naive
 from tubal import ORTLRR, SSC, transforms
+from tubal import graph as graphs
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest, resolve
 from tubal.input import Samples
@@ -297,3 +298,14 @@ def test_a_view_of_an_axis_that_is_not_there_is_refused_before_any_work():
     est = ORTLRR(2, graph=MultiScale(view=View("dft", 2)), callback=never)
     with pytest.raises(ValueError, match="view must have an axis below 2"):
         est.fit(X)
+
+
+@pytest.mark.parametrize("transform", ["dct", "dft"])
+def test_the_same_graph_from_a_table_and_from_tiles(transform, monkeypatch):
+    X = make_tensor_subspaces(12, 4, 3, 2, 60, outliers=0.1, noise=0.05, random_state=1).X
+    kept = np.arange(len(X)) % 9 > 0
+    table = MultiScale().build(represent(X, transform), kept).toarray()
+    monkeypatch.setattr(graphs, "MOST_BYTES", 0)
+    tiles = MultiScale().build(represent(X, transform), kept).toarray()
+    np.testing.assert_array_equal(table > 0, tiles > 0)
+    np.testing.assert_allclose(table, tiles, atol=1e-6)

@@ -18,6 +18,7 @@ from tubal.representation import (
     Ties,
     TubeKernel,
     TubeModuli,
+    Whole,
     hat,
     neighbours,
     stack_tiles,
@@ -127,7 +128,7 @@ def test_kernel_does_not_depend_on_coordinates(name):
     X = make_tensor_subspaces(8, 4, 2, 2, 10, 0.2, noise=0.1, transform=name, random_state=0).X
     sol = solve(X, transform=name, lam=Lambda.relative(0.5), tol=1e-6)
     whole = TubeKernel.of(sol.Z.transform, hat(sol.Z.transform, sol.Z.to_array().swapaxes(0, 1)))
-    assert whole.core.shape[1] > sol.Z.core.shape[1]
+    assert len(whole.half[0]) > sol.Z.core.shape[1]
     close(TubeKernel.of(sol.Z.transform, sol.Z.core).tile(slice(None)), whole.tile(slice(None)))
 
 
@@ -346,6 +347,27 @@ def test_the_first_of_many_equal_ones_at_the_end_of_the_list():
     np.testing.assert_array_equal(
         found.index, [[400, 100, 1, 2, 3], [100, 0, 1, 2, 3], [400, 100, 0, 1, 3]]
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("levels", [2, 30, 10**6])
+@pytest.mark.parametrize("count", [1, 2, 7, 30])
+def test_neighbours_among_many_columns(count, levels, dtype):
+    rng = np.random.default_rng(count)
+    S = (rng.integers(0, levels + 1, (20, 515)) / levels).astype(dtype)
+    twins = rng.integers(-1, 515, 20)
+    found = neighbours(represent(Whole(S), twins), count)
+    expected = brute(S, count, twins)
+    np.testing.assert_array_equal(found.index, expected[0])
+    np.testing.assert_allclose(found.value, expected[1], atol=1e-9)
+    assert found.value.dtype == float
+
+
+def test_tiles_of_a_table_are_copies():
+    table = Whole(np.eye(3))
+    for rows in (slice(None), np.array([0, 2])):
+        table.tile(rows)[:] = 7
+    np.testing.assert_array_equal(table.table, np.eye(3))
 
 
 def test_fewer_columns_than_asked_for():

@@ -114,7 +114,7 @@ def test_factors(factors):
 def test_symmetric_with_ones_on_the_diagonal(n, n1, n3, transform, seed):
     values = samples(n, n1, n3, seed=seed)
     S = whole(ScaleKernel.of(values, View(transform)))
-    assert S.dtype == float
+    assert S.dtype == np.float32
     np.testing.assert_allclose(S, S.T, atol=1e-6)
     np.testing.assert_allclose(np.diag(S), 1, atol=1e-6)
     assert S.min() >= 0
@@ -235,3 +235,24 @@ def test_many_samples_and_few_new_ones(monkeypatch, transform):
     kernel = ScaleKernel.of(X, View(transform))
     assert len(kernel.columns[0].products) == 0
     np.testing.assert_allclose(kernel.extended(X[:2]).tile(slice(None)), with_products, atol=1e-5)
+
+
+@pytest.mark.parametrize("transform", ["dft", "dct", "none"])
+def test_whole_table(transform, monkeypatch):
+    """Each pair is computed once, and is what the tiles say, for any tiles and threads."""
+    kernel = ScaleKernel.of(samples(70, 15, 6), View(transform))
+    for tile, n_jobs in ((128, 1), (9, 1), (9, 3)):
+        monkeypatch.setattr(scales, "TILE", tile)
+        table = kernel.whole(n_jobs).table
+        np.testing.assert_array_equal(table, table.T)
+        np.testing.assert_allclose(table, whole(kernel), atol=1e-6)
+    new = kernel.extended(samples(5, 15, 6, seed=1))
+    np.testing.assert_array_equal(new.whole(1).table, kernel.whole(1).table)
+
+
+@pytest.mark.parametrize("most", [0, 10**6])
+def test_some_columns(most, monkeypatch):
+    monkeypatch.setattr(scales, "MOST_FEATURES", most)
+    kernel = ScaleKernel.of(samples(30, 5, 4), View("dft"))
+    part = kernel.tile(np.array([4, 20]), slice(7, 19))
+    np.testing.assert_allclose(part, whole(kernel)[[4, 20], 7:19], atol=1e-6)

@@ -101,8 +101,13 @@ class TestEmbed:
         assert_allclose(found.values, dense_oracle(W)[0], atol=1e-12)
         assert_allclose(found.vectors.T @ found.vectors, np.eye(7), atol=1e-12)
 
-    def test_lanczos_equals_dense(self, monkeypatch):
+    @pytest.mark.parametrize("factored", [0, 4000])
+    def test_lanczos_equals_dense(self, monkeypatch, factored):
         W, _ = sparse_clusters(1500, 12)
+        monkeypatch.setattr(embedding_module, "FACTORED_SIZE", factored)
+        monkeypatch.setattr(embedding_module, "FACTORED_EDGES", 1500)
+        first = embedding_module._sparse_methods(W, 15)[0]
+        assert first is (embedding_module._shift_invert if factored else embedding_module._lanczos)
         found = embed(W, 15, random_state=0)
         monkeypatch.setattr(embedding_module, "DENSE_SIZE", 2000)
         dense = embed(W, 15)
@@ -127,7 +132,8 @@ class TestEmbed:
             raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
         W, _ = sparse_clusters(450, 5)
-        monkeypatch.setattr(embedding_module, "_lanczos", fail)
+        assert len(embedding_module._sparse_methods(W, 5)) == 2
+        monkeypatch.setattr(embedding_module, "_steps", fail)
         found = embed(W, 5)
         assert_allclose(found.values, dense_oracle(W.toarray())[0][:5], atol=1e-12)
 

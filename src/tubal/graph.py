@@ -19,6 +19,7 @@ from tubal.input import check_count, check_flag, check_positives
 from tubal.representation import (
     Neighbours,
     Representation,
+    Whole,
     nearest,
     neighbours,
     stack_tiles,
@@ -32,6 +33,10 @@ __all__ = [
     "Nearest",
     "resolve",
 ]
+
+
+MOST_BYTES = 2**26
+"""Tables of similarities up to this size are kept while a graph is built, others in tiles."""
 
 
 class Graph(ABC):
@@ -81,7 +86,12 @@ class Nearest(Graph):
         table = scipy.sparse.diags_array(kept.astype(float)).tocsr() @ table
         graph = (table + table.T) / 2
         if self.tree:
-            graph = graph.maximum(_spanning_tree(representation, kept, n_jobs))
+            ties = representation.similarity
+            if isinstance(ties, Whole) and kept.all():
+                tree = tree_of_table(ties.table)
+            else:
+                tree = _spanning_tree(representation, kept, n_jobs)
+            graph = graph.maximum(tree)
         return scipy.sparse.csr_array(graph)
 
     def votes(
@@ -133,7 +143,11 @@ class MultiScale(Graph):
         if not kept.any():
             return scipy.sparse.csr_array((len(kept), len(kept)))
         inner = self._inner(representation, kept)
-        graph = self._nearest.build(inner, np.ones(int(kept.sum()), bool), n_jobs)
+        n = int(kept.sum())
+        if 4 * n**2 <= MOST_BYTES:
+            ties = cast(ScaleKernel, inner.similarity).whole(n_jobs)
+            inner = replace(inner, coefficients=ties, similarity=ties)
+        graph = self._nearest.build(inner, np.ones(n, bool), n_jobs)
         place = _places(kept)
         return scipy.sparse.csr_array(place.T @ graph @ place)
 
@@ -258,6 +272,29 @@ def _table(near: Neighbours, count: int, n: int) -> scipy.sparse.csr_array:
     )
     table.eliminate_zeros()  # in place: hence the copy
     return table
+
+
+def tree_of_table(S: np.ndarray) -> scipy.sparse.csr_array:
+    """Return the edges of the maximum spanning tree of a table of similarities.
+
+    Prim's algorithm: the sample most similar to those of the tree joins it, until all have.
+    """
+    n = len(S)
+    best, link, outside = S[0].copy(), np.zeros(n, int), np.ones(n, bool)
+    outside[0], best[0] = False, -1
+    closer = np.zeros(n, bool)
+    for _ in range(n - 1):
+        new = best.argmax()
+        outside[new] = False
+        np.greater(S[new], best, out=closer)
+        closer &= outside
+        np.copyto(best, S[new], where=closer)
+        np.copyto(link, new, where=closer)
+        best[new] = -1
+    ends = link[1:], np.arange(1, n)
+    strength = np.maximum(S[ends], 1e-12).astype(float)  # strangers are joined too, but barely
+    edges = scipy.sparse.coo_array((strength, ends), shape=(n, n))
+    return scipy.sparse.csr_array(edges + edges.T)
 
 
 def _spanning_tree(

@@ -138,12 +138,13 @@ class Consensus(Detector):
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""
         table = _Table.of(fitted)
-        views = _Views.of(fitted, table, self.n_neighbors, n_jobs)
+        views = _Views.of(fitted, table, table, self.n_neighbors, n_jobs)
         everyone = np.ones(len(views.lonely), bool)
-        inliers = _lowest(_Scale.of(views, everyone).scores(views), 0.6)
+        scale, values = _Scale.of(views, everyone)
+        inliers = _lowest(scale.scores(values), 0.6)
         for _ in range(30):
-            scale = _Scale.of(views, inliers)
-            scores = scale.scores(views)
+            scale, values = _Scale.of(views, inliers)
+            scores = scale.scores(values)
             level = self.margin * float(np.percentile(scores[inliers], 95))
             level = min(max(level, self.least), self.limit)
             new = scores <= level
@@ -229,14 +230,14 @@ class _Table:
     def mean(self, A: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return the mean of A over some rows, of the entries seen."""
         if self.seen is None:
-            return A[rows].mean(axis=0)
+            return (rows / max(rows.sum(), 1)) @ A
         count = self.seen[rows].sum(axis=0)
         return np.where(self.seen[rows], A[rows], 0).sum(axis=0) / np.maximum(count, 1)
 
     def median(self, rows: np.ndarray) -> np.ndarray:
         """Return the median of some rows, of the entries seen."""
         if self.seen is None:
-            return np.median(self.x[rows], axis=0)
+            return _median_of_rows(self.x[rows])
         ordered = np.sort(np.where(self.seen[rows], self.x[rows], np.inf), axis=0)
         count = self.seen[rows].sum(axis=0)
         middle = [np.clip((count - 1 + shift) // 2, 0, len(ordered) - 1) for shift in (0, 1)]
@@ -261,15 +262,17 @@ class _Views:
     beside: np.ndarray  # logarithm of the size, over the median of those of the neighbours
 
     @classmethod
-    def of(cls, new: Representation, fitted: _Table, count: int, n_jobs: int | None) -> _Views:
-        table = _Table.of(new)
+    def of(
+        cls, new: Representation, table: _Table, fitted: _Table, count: int, n_jobs: int | None
+    ) -> _Views:
         near = nearest(new, count, np.ones(new.similarity.shape[1], bool), n_jobs)
         apart = np.zeros_like(table.x)
-        pairs = np.zeros_like(table.x)
+        pairs = np.full((1, 1), float(near.index.shape[1]))
+        if fitted.seen is not None:
+            pairs = np.sum([fitted.seen[i] for i in near.index.T], axis=0, dtype=float)
         for i in near.index.T:
-            both = np.ones_like(table.x) if fitted.seen is None else fitted.seen[i].astype(float)
-            apart += both * np.abs(table.x - fitted.x[i])
-            pairs += both
+            difference = np.abs(table.x - fitted.x[i])
+            apart += difference if fitted.seen is None else fitted.seen[i] * difference
         norms = new.norms()
         residual = new.residuals() / np.where(norms > 0, norms, 1)
         lonely = 1 - near.value.mean(axis=1) if near.value.shape[1] else np.ones(len(norms))
@@ -290,18 +293,20 @@ class _Scale:
     spread: np.ndarray
 
     @classmethod
-    def of(cls, views: _Views, inliers: np.ndarray) -> _Scale:
+    def of(cls, views: _Views, inliers: np.ndarray) -> tuple[_Scale, np.ndarray]:
+        """Return it with the values of the views, which scores are made from."""
         table = views.table
         median = table.median(inliers)
         far = _entry_weights(table.mean(np.abs(table.x - median), inliers))
         apart = _entry_weights(table.mean(views.apart**2, inliers))
         raw = cls(median, far, apart, np.zeros(6), np.ones(6))
-        values = raw._values(views)[:, inliers]
-        location = np.median(values, axis=1)
-        spread = 1.4826 * np.median(np.abs(values - location[:, None]), axis=1)
-        return cls(median, far, apart, location, np.maximum(spread, LEAST_SPREAD))
+        values = raw.values(views)
+        location = np.median(values[:, inliers], axis=1)
+        spread = 1.4826 * np.median(np.abs(values[:, inliers] - location[:, None]), axis=1)
+        spread = np.maximum(spread, LEAST_SPREAD)
+        return cls(median, far, apart, location, spread), values
 
-    def _values(self, views: _Views) -> np.ndarray:
+    def values(self, views: _Views) -> np.ndarray:
         """Return the views of each sample, on the scale where inliers are symmetric."""
         table = views.table
         far = table.average(np.sqrt(np.abs(table.x - self.median)), self.global_weights)
@@ -318,9 +323,9 @@ class _Scale:
             ]
         )
 
-    def scores(self, views: _Views) -> np.ndarray:
-        """Return the score of each sample."""
-        z = (self._values(views) - self.location[:, None]) / self.spread[:, None]
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        """Return the score of each sample from the values of its views."""
+        z = (values - self.location[:, None]) / self.spread[:, None]
         z[3] -= 2
         size = np.minimum(np.abs(z[4]), np.abs(z[5])) - 1
         return np.sqrt(np.sum(np.clip([*z[:4], size], 0, None) ** 2, axis=0))
@@ -335,7 +340,8 @@ class _ConsensusScorer:
     n_neighbors: int
 
     def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
-        return self.scale.scores(_Views.of(new, self.fitted, self.n_neighbors, n_jobs))
+        views = _Views.of(new, _Table.of(new), self.fitted, self.n_neighbors, n_jobs)
+        return self.scale.scores(self.scale.values(views))
 
 
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
@@ -348,6 +354,13 @@ def _entry_weights(d: np.ndarray) -> np.ndarray:
     """Return `(d + .03 mean d)^(-1/2)`, zero when d is."""
     level = d + 0.03 * d.mean()
     return np.where(level > 0, 1 / np.sqrt(np.where(level > 0, level, 1)), 0)
+
+
+def _median_of_rows(A: np.ndarray) -> np.ndarray:
+    """Return `np.median(A, axis=0)`, by partial sorts along memory."""
+    n, columns = len(A), np.ascontiguousarray(A.T)
+    columns.partition(sorted({(n - 1) // 2, n // 2}), axis=1)
+    return (columns[:, (n - 1) // 2] + columns[:, n // 2]) / 2
 
 
 def _lowest(scores: np.ndarray, share: float) -> np.ndarray:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from tubal._threads import effective_jobs, spans, threaded
+from tubal._threads import effective_jobs, serial_blas, spans, threaded
 from tubal.input import Samples, tubes_first
 from tubal.transforms import Transform
 
@@ -83,55 +84,74 @@ class TubeKernel(Ties):
     and j it gives a tube; similarity is its norm, scaled to 1 for a sample with itself:
     `||C_ij|| / sqrt(||C_ii|| ||C_jj||)`. No inverse transform is needed.
 
+    In every slice it is `b^H b` with `b = W^H Z` and `W W^H = (Z Z^H)^(-1/2)`: as many rows as Z
+    has directions, which are few after the thresholding of a solver.
+
     Attributes
     ----------
-    left : array of shape (K, n, r)
-        `Z^H (Z Z^H)^(-1/2)`, samples of the fit.
-    core : array of shape (K, r, m)
-        Coefficients of the samples in question.
+    half : tuple of arrays of shape (r, q_k)
+        W of each slice.
+    columns, rows : tuples of arrays of shape (q_k, n) and (q_k, m)
+        `W^H` times the coefficients of the samples of the fit and of those in question.
     own, new : arrays of shape (n,) and (m,)
         `||C_ii||` for the samples of the fit and for those in question.
-    root : array of shape (K, r, r)
-        `(Z Z^H)^(-1/2)` of the fit.
     transform : Transform
     """
 
-    left: np.ndarray
-    core: np.ndarray
+    half: tuple[np.ndarray, ...]
+    columns: tuple[np.ndarray, ...]
+    rows: tuple[np.ndarray, ...]
     own: np.ndarray
     new: np.ndarray
-    root: np.ndarray
     transform: Transform
 
     @classmethod
     def of(cls, transform: Transform, Z: np.ndarray) -> TubeKernel:
         """Build the kernel of the samples of a fit from the slices (K, r, n) of Z."""
-        root = _inverse_root(Z)
-        left = root @ Z
-        own = _self_norms(left, Z, transform)
-        return cls(left.conj().mT, Z, own, own, root, transform)
+        with serial_blas():
+            half = _half_inverse(Z)
+            columns = _coded(half, Z)
+        own = _self_norms(columns, transform)
+        return cls(half, columns, columns, own, own, transform)
 
     def extended(self, new: np.ndarray) -> TubeKernel:
         """Return the similarities of new samples with coefficients (K, r, m).
 
         One with coefficients c has `c^H (Z Z^H)^(-1/2) c` with itself.
         """
-        return replace(self, core=new, new=_self_norms(self.root @ new, new, self.transform))
+        rows = _coded(self.half, new)
+        return replace(self, rows=rows, new=_self_norms(rows, self.transform))
+
+    @property
+    def left(self) -> np.ndarray:
+        """`Z^H (Z Z^H)^(-1/2)` of each slice, (K, n, r): samples of the fit."""
+        pairs = zip(self.half, self.columns, strict=True)
+        return np.stack([(half @ part).conj().T for half, part in pairs])
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Number of rows and of columns."""
-        return int(self.core.shape[2]), int(self.left.shape[1])
+        return len(self.new), len(self.own)
 
     def tile(self, rows: Rows) -> np.ndarray:
         """Return similarities, a row a sample in question."""
         new = self.new[rows]
-        total = np.zeros((self.left.shape[1], len(new)))
-        for k, omega in enumerate(self.transform.weights / self.transform.scale):
-            part = self.left[k] @ self.core[k][:, rows]
-            total += omega * (part.real**2 + part.imag**2)
+        total = np.zeros((len(new), len(self.own)))
+        weights = self.transform.weights / self.transform.scale
+        for mine, theirs, omega in zip(self.rows, self._turned, weights, strict=True):
+            left = (omega**0.5 * stacked(mine[:, rows])).T
+            for right in theirs:
+                part = left @ right
+                part *= part
+                total += part
         least = 1e-12 * self.own.max(initial=0)
-        return np.sqrt(total.T * _inverse(new, least)[:, None] * _inverse(self.own, least))
+        total *= _inverse(new, least)[:, None]
+        total *= _inverse(self.own, least)
+        return np.sqrt(total, out=total)
+
+    @cached_property
+    def _turned(self) -> list[list[np.ndarray]]:
+        return [turned(part) for part in self.columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +177,27 @@ class SparseTable(Ties):
         """Return moduli."""
         tile = np.abs(self.table[rows].toarray())
         return tile * _inverse(tile.max(axis=1, initial=0))[:, None] if self.unit else tile
+
+
+@dataclass(frozen=True, eq=False)
+class Whole(Ties):
+    """Ties given as a table.
+
+    Attributes
+    ----------
+    table : array of shape (m, n)
+    """
+
+    table: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        return self.table.shape[0], self.table.shape[1]
+
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return a copy of some rows."""
+        return self.table[np.arange(len(self.table))[rows]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,18 +345,20 @@ def neighbours(
     count = min(count, ties.shape[1])
 
     def of_rows(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tile = np.round(ties.tile(part), 10)  # what differs by rounding is equal: first come
+        tile = ties.tile(part)
+        if tile.dtype == float:  # what differs by rounding is equal: first come
+            tile = np.round(tile, 10)
         own = twins[part]
         tile[own >= 0, own[own >= 0]] = -1
         if hidden is not None:
             mask = hidden(part) if callable(hidden) else np.broadcast_to(hidden, tile.shape)
-            tile[mask] = -1
+            np.putmask(tile, mask, -1)
         return _largest(tile, count)
 
     parts = [rows[part] for part in spans(len(rows), -(-len(rows) // TILE))]
     found = threaded(of_rows, parts, effective_jobs(n_jobs))
     index, value = (np.concatenate(list(part)) for part in zip(*found, strict=True))
-    return Neighbours(index, np.clip(value, 0, None))
+    return Neighbours(index, np.clip(value, 0, None, dtype=float))
 
 
 def nearest(
@@ -333,8 +376,9 @@ def nearest(
     kept : bool array, one for each column
     n_jobs : int or None
     """
-    if count > LISTED:
-        return neighbours(representation, count, hidden=~kept, n_jobs=n_jobs)
+    if count > LISTED or isinstance(representation.similarity, Whole):
+        hidden = None if kept.all() else ~kept
+        return neighbours(representation, count, hidden=hidden, n_jobs=n_jobs)
     lists = representation.lists(n_jobs)
     good = kept[lists.index] & (lists.value > 0)
     order = np.argsort(~good, axis=1, kind="stable")[:, :count]
@@ -377,14 +421,28 @@ def _summed(L: np.ndarray) -> np.ndarray:
     return L.reshape(n, n1, prod(sizes)).sum(axis=2)
 
 
-def _self_norms(left: np.ndarray, core: np.ndarray, transform: Transform) -> np.ndarray:
-    """Return norms of the tubes `sum_r conj(left[k, r, j]) core[k, r, j]`."""
-    tubes = np.sum(left.conj() * core, axis=1)
-    return np.sqrt((transform.weights / transform.scale) @ np.abs(tubes) ** 2)
+def stacked(b: np.ndarray) -> np.ndarray:
+    """Return a real array itself, and of a complex one the real parts above the imaginary ones."""
+    return np.concatenate([b.real, b.imag]) if np.iscomplexobj(b) else b
 
 
-def _inverse_root(C: np.ndarray) -> np.ndarray:
-    """Return `(C C^H)^(-1/2)` of each slice, zero where C has nothing.
+def turned(b: np.ndarray) -> list[np.ndarray]:
+    """Return real arrays c with `sum_c (stacked(a)^T c)^2 = |a^H b|^2`, entry by entry."""
+    return [stacked(b), np.concatenate([b.imag, -b.real])] if np.iscomplexobj(b) else [b]
+
+
+def _coded(half: tuple[np.ndarray, ...], core: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(W.conj().T @ part for W, part in zip(half, core, strict=True))
+
+
+def _self_norms(coded: tuple[np.ndarray, ...], transform: Transform) -> np.ndarray:
+    """Return norms of the tubes `sum_r |coded[k][r, j]|^2`."""
+    tubes = np.stack([np.sum(part.real**2 + part.imag**2, axis=0) for part in coded])
+    return np.sqrt((transform.weights / transform.scale) @ tubes**2)
+
+
+def _half_inverse(C: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return W with `W W^H = (C C^H)^(-1/2)` of each slice, a column a direction of C.
 
     In double precision: the Gram matrix has the square of the condition number.
     """
@@ -392,10 +450,13 @@ def _inverse_root(C: np.ndarray) -> np.ndarray:
     wide = C.shape[1] <= C.shape[2]
     squares, Q = np.linalg.eigh(C @ C.conj().mT if wide else C.conj().mT @ C)
     level = 100 * max(Q.shape[1:]) * np.finfo(squares.dtype).eps * squares.max(initial=0)
-    inverse = np.where(squares > level, np.maximum(squares, level) ** -0.5, 0) if level else squares
-    if not wide:  # from right to left singular vectors
-        Q = C @ (Q * inverse[:, None, :])
-    return (Q * inverse[:, None, :]) @ Q.conj().mT
+    half = []
+    for c, d, q in zip(C, squares, Q, strict=True):
+        kept = d > level
+        d, q = d[kept], q[:, kept]
+        q = q if wide else c @ q / np.sqrt(d)  # from right to left singular vectors
+        half.append(q * d**-0.25)
+    return tuple(half)
 
 
 def _inverse(size: np.ndarray, least: float = 0.0) -> np.ndarray:
@@ -408,14 +469,32 @@ def _largest(tile: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
     Of equal values the first ones are taken, in the order of the columns.
     """
+    if count == 1:
+        first = tile.argmax(axis=1)[:, None]
+        return first, np.take_along_axis(tile, first, axis=1)
+    i, j = np.nonzero(_large(tile, count))
+    value = tile[i, j]
+    order = np.lexsort((-value, i))  # stable: columns stay in their order
+    starts = np.searchsorted(i, np.arange(len(tile)))
+    chosen = order[starts[:, None] + np.arange(count)]
+    return j[chosen], value[chosen]
+
+
+GROUP = 8  # entries at a time, where the largest of a row are looked for
+
+
+def _large(tile: np.ndarray, count: int) -> np.ndarray:
+    """Return which entries of each row may be among the largest: `count` of them or some more."""
     rows, columns = tile.shape
     if not 0 < count < columns:
-        index = np.broadcast_to(np.arange(count), (rows, count))
-    else:
-        last = -np.partition(-tile, count - 1, axis=1)[:, count - 1, None]
-        above, level = tile > last, tile == last
-        above |= level & (np.cumsum(level, axis=1) <= count - above.sum(axis=1, keepdims=True))
-        index = np.nonzero(above)[1].reshape(rows, count)
-    value = np.take_along_axis(tile, index, axis=1)
-    order = np.argsort(-value, axis=1, kind="stable")
-    return np.take_along_axis(index, order, axis=1), np.take_along_axis(value, order, axis=1)
+        return np.ones(tile.shape, bool) if count else np.zeros(tile.shape, bool)
+    groups = columns // GROUP
+    if groups > 2 * count:  # so many groups have an entry that is as large as this
+        heads = tile[:, : groups * GROUP].reshape(rows, GROUP, groups).max(axis=1)
+        large = tile >= np.partition(heads, groups - count, axis=1)[:, groups - count, None]
+        if np.count_nonzero(large) <= 4 * rows * count:  # else many are equal
+            return large
+    last = np.partition(tile, columns - count, axis=1)[:, columns - count, None]
+    above, level = tile > last, tile == last
+    above |= level & (np.cumsum(level, axis=1) <= count - above.sum(axis=1, keepdims=True))
+    return above

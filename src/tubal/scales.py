@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tubal._threads import effective_jobs, serial_blas, spans, threaded
 from tubal.problem import suggested_rank, theta_of_rank
 from tubal.reduction import slices
-from tubal.representation import Rows, Ties
+from tubal.representation import TILE, Rows, Ties, Whole, stacked, turned
 from tubal.transforms import Transform, resolve
 
 FACTORS = (0.5, 1.0, 2.0)
@@ -108,16 +109,18 @@ class ScaleKernel(Ties):
     @classmethod
     def of(cls, values: np.ndarray, view: View, factors: Sequence[float] = FACTORS) -> ScaleKernel:
         """Build it for complete samples `(n, n1, *sizes)`."""
-        arranged = view.arrange(_in_range(values, None))
+        arranged = view.arrange(in_range(values))
         transform = view.plan(arranged)
         X = slices(transform, arranged)
-        s, back = _skinny(X)
+        with serial_blas():
+            s, Q, left = _spectrum(X)
         weights = transform.weights
         rank = suggested_rank(s, weights)
         d = s**2
         thetas = [theta_of_rank(d, weights, rank * factor) for factor in factors]
         used = max(1, int((d > min(thetas)).sum(axis=1).max(initial=0)))
-        d, back = np.maximum(d[:, :used], 1e-300), back[:, :used]
+        d, back = np.maximum(d[:, :used], 1e-300), _back(s[:, :used], Q[:, :, :used], left)
+        back = back.astype(X.dtype)
         roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
         most = MOST_FEATURES if 4 * MOST_FEATURES * len(values) <= MOST_BYTES else 0
         columns = _coded(_rows(back, X), roots, transform, most)
@@ -125,7 +128,7 @@ class ScaleKernel(Ties):
 
     def extended(self, new: np.ndarray) -> ScaleKernel:
         """Return the similarities of new complete samples `(m, n1, *sizes)` of any norm."""
-        arranged = self.view.arrange(_in_range(new, tuple(range(1, new.ndim))))
+        arranged = self.view.arrange(in_range(new, tuple(range(1, new.ndim))))
         V = _rows(self.back, slices(self.transform, arranged))
         most = self.columns[0].most  # new samples are split into slices as those of the fit are
         return replace(self, rows=_coded(V, self.roots, self.transform, most))
@@ -135,12 +138,30 @@ class ScaleKernel(Ties):
         """Number of rows and of columns."""
         return self.rows[0].count, self.columns[0].count
 
-    def tile(self, rows: Rows) -> np.ndarray:
-        """Return similarities, a row a sample in question."""
+    def tile(self, rows: Rows, columns: Rows = slice(None)) -> np.ndarray:
+        """Return similarities, a row a sample in question, in single precision."""
         mean: Any = 0.0
         for own, other in zip(self.rows, self.columns, strict=True):
-            mean = mean + np.sqrt(own.squares(rows, other))
-        return np.minimum(mean / len(self.columns), 1).astype(float)
+            part = own.squares(rows, other, columns)
+            mean += np.sqrt(part, out=part)
+        mean /= len(self.columns)
+        return np.minimum(mean, 1, out=mean)
+
+    def whole(self, n_jobs: int | None = None) -> Whole:
+        """Return the similarities of the samples of the fit as a table, each pair computed once."""
+        n = self.columns[0].count
+        table = np.empty((n, n), np.float32)
+
+        own = replace(self, rows=self.columns)
+
+        def fill(rows: slice) -> None:
+            table[rows, rows.start :] = own.tile(rows, slice(rows.start, None))
+            table[rows.stop :, rows] = table[rows, rows.stop :].T
+            corner = table[rows, rows]  # a product of a matrix with itself, but to rounding
+            table[rows, rows] = np.maximum(corner, corner.T)
+
+        threaded(fill, spans(n, -(-n // TILE)), effective_jobs(n_jobs))
+        return Whole(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +185,26 @@ class Coded:
     count: int
     most: int
 
-    def squares(self, rows: Rows, other: Coded) -> np.ndarray:
-        """Return the squared similarities of some of these samples with others."""
-        total = self.products[:, rows].T @ other.products
-        for mine, theirs in zip(self.single, other.single, strict=True):
-            part = mine[:, rows].conj().T @ theirs
-            total += part.real**2 + part.imag**2 if np.iscomplexobj(part) else part**2
+    def squares(self, rows: Rows, other: Coded, columns: Rows = slice(None)) -> np.ndarray:
+        """Return the squared similarities of some of these samples with some others."""
+        total = self.products[:, rows].T @ other.products[:, columns]
+        for mine, theirs in zip(self.single, other.turned, strict=True):
+            left = stacked(mine[:, rows]).T
+            for right in theirs:
+                part = left @ right[:, columns]
+                part *= part
+                total += part
         return np.maximum(total, 0, out=total)
 
-    @property
+    @cached_property
     def single(self) -> list[np.ndarray]:
         """The slices with many coordinates."""
         return [part for part in self.slices if _n_products(part) > self.most]
+
+    @cached_property
+    def turned(self) -> list[list[np.ndarray]]:
+        """The same as `tubal.representation.turned` gives them."""
+        return [turned(part) for part in self.single]
 
     @cached_property
     def products(self) -> np.ndarray:
@@ -184,20 +213,24 @@ class Coded:
         return np.concatenate([np.zeros((0, self.count), "f4"), *parts])
 
 
-def _in_range(values: np.ndarray, axis: tuple[int, ...] | None) -> np.ndarray:
+def in_range(values: np.ndarray, axis: tuple[int, ...] | None = None) -> np.ndarray:
     """Return values in single precision, over the power of two that brings the largest to 1.
 
     Squares of very large or small numbers would leave the range of the type; a power of two
     changes no digit.
     """
-    _, exponent = np.frexp(np.max(np.abs(values), axis=axis, keepdims=True, initial=0))
+    high, low = (f(values, axis=axis, keepdims=True, initial=0) for f in (np.max, np.min))
+    _, exponent = np.frexp(np.maximum(high, -low))
+    if not exponent.any():
+        return values.astype(np.float32, copy=False)
     return np.ldexp(values, -exponent).astype(np.float32)
 
 
-def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return singular values (K, r), falling, and `S^-1 U^H` (K, r, n1) of slices.
+def _spectrum(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return singular values (K, r) of slices, falling, and vectors of the smaller Gram matrix.
 
-    From the smaller of the two Gram matrices, in double precision.
+    In double precision. The third is None for left singular vectors; for right ones it is the
+    slices, adjoint.
     """
     wide = X.astype(np.result_type(X.dtype, np.float64))
     tall = X.shape[1] > X.shape[2]
@@ -205,11 +238,14 @@ def _skinny(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     squares, Q = np.linalg.eigh(left @ left.conj().mT)
     squares, Q = squares[:, ::-1], Q[:, :, ::-1]
     level = (max(X.shape) * np.finfo(np.float32).eps) ** 2 * squares.max(initial=0)
-    s = np.sqrt(np.where(squares > level, squares, 0))
-    power = 2 if tall else 1
+    return np.sqrt(np.where(squares > level, squares, 0)), Q, left if tall else None
+
+
+def _back(s: np.ndarray, Q: np.ndarray, left: np.ndarray | None) -> np.ndarray:
+    """Return `S^-1 U^H` (K, r, n1) for some of what `_spectrum` found."""
+    power = 1 if left is None else 2
     inverse = np.where(s > 0, 1 / np.where(s > 0, s, 1) ** power, 0)[..., None]
-    back = inverse * (Q.conj().mT @ left if tall else Q.conj().mT)
-    return s, back.astype(X.dtype)
+    return inverse * (Q.conj().mT if left is None else Q.conj().mT @ left)
 
 
 def _rows(back: np.ndarray, X: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ program is solved for it. Outliers disturb the choice, so it is made among the s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from sklearn.utils import check_random_state
 
 from tubal import spectral
 from tubal.graph import MultiScale
+from tubal.input import Samples
 from tubal.representation import Representation
-from tubal.scales import View
+from tubal.scales import View, in_range
 
 MOST_SAMPLES = 2000
 """From larger sets so many samples are drawn for the choice."""
@@ -146,9 +147,15 @@ def select(
         chosen = rng.permutation(chosen)[:MOST_SAMPLES]
         kept = np.isin(np.arange(len(kept)), chosen)
     candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
-    found = list(_judged(rows, kept, candidates, n_clusters, seed, n_jobs))
+    found = list(_judged(_alone(rows, kept), candidates, n_clusters, seed, n_jobs))
     ordered = sorted(found, key=_rating, reverse=True)
     return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
+
+
+def _alone(rows: Representation, kept: np.ndarray) -> Representation:
+    """Return the samples that take part, complete, in the precision in which they are compared."""
+    samples = Samples(in_range(rows.complete()[kept]), None, rows.samples.table)
+    return replace(rows, samples=samples, twins=np.arange(samples.n_samples))
 
 
 def _rating(found: Candidate) -> float:
@@ -158,28 +165,26 @@ def _rating(found: Candidate) -> float:
 
 def _judged(
     rows: Representation,
-    kept: np.ndarray,
     candidates: Sequence[View],
     n_clusters: int | None,
     seed: int,
     n_jobs: int | None,
 ) -> Iterator[Candidate]:
-    made = [(view, *_graph_of(view, rows, kept, n_jobs)) for view in candidates]
+    made = [(view, *_graph_of(view, rows, n_jobs)) for view in candidates]
     if n_clusters is None:
         n_clusters = _number([W for _, W, _ in made], seed)
-    n_clusters = min(n_clusters, int(kept.sum()))
+    n_clusters = min(n_clusters, rows.samples.n_samples)
     cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
     for view, W, rank in made:
         labels = cut(W, n_clusters, seed).labels
         yield Candidate(view, spectral.modularity(W, labels), rank, labels)
 
 
-def _graph_of(
-    view: View, rows: Representation, kept: np.ndarray, n_jobs: int | None
-) -> tuple[Any, float]:
+def _graph_of(view: View, rows: Representation, n_jobs: int | None) -> tuple[Any, float]:
     """Return the graph of the samples in a view, and the effective rank behind it."""
     graph = MultiScale(factors=COMPARED, view=view)
-    return graph.build(rows, kept, n_jobs)[kept][:, kept], graph.rank(rows, kept)
+    everyone = np.ones(rows.samples.n_samples, bool)
+    return graph.build(rows, everyone, n_jobs), graph.rank(rows, everyone)
 
 
 def _number(graphs: Sequence[Any], seed: int) -> int:

@@ -145,7 +145,7 @@ class Run:
         self.residuals: tuple[float, ...] = ()
         self.reason = StopReason.MAX_ITER
         self.spectrum: Any = None
-        self._measured: tuple[Problem | None, int] = (None, -1)
+        self._measured = -1
         self.clock = time.perf_counter()
 
     def begin(self, problem: Problem, penalties: Penalties, theta: float) -> None:
@@ -227,14 +227,14 @@ class Run:
             self.reason = StopReason.CALLBACK
 
     def _measure(self) -> None:
-        """Find the relative primal and dual residuals of this iterate, once."""
-        if self._measured != (self.problem, self.n_iter):
+        """Find the relative primal and dual residuals of this iterate, once in any precision."""
+        if self._measured != self.n_iter:
             squares = sum(self.engine.one_by_one("measure", self.spectrum.shrink))
             squares = np.maximum(squares, 1e-300)
             primal = np.sqrt(squares[:, 0] / squares[:, 1])
             dual = np.sqrt(squares[:, 2] / squares[:, 3])
             self.residuals = (*map(float, primal), *map(float, dual))
-            self._measured = (self.problem, self.n_iter)
+            self._measured = self.n_iter
 
     def _rebalance(self) -> None:
         """Bring primal and dual residuals together where they are badly out of balance."""

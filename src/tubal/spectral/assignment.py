@@ -19,6 +19,7 @@ from tubal._threads import serial_blas
 from tubal.input import check_count, check_positive, check_positives
 from tubal.spectral.affinity import check_affinity, modularity_of
 from tubal.spectral.embedding import Embedding, unit_rows
+from tubal.spectral.ward import ward
 
 
 class Assignment(ABC):
@@ -55,6 +56,8 @@ class _MostModular(Assignment):
         """Return the best candidate."""
         W = check_affinity(affinity)
         found = self.candidates(embedding, n_clusters, W, random_state)
+        if len(found) == 1:
+            return found[0]
         return max(found, key=lambda labels: modularity_of(W, labels))
 
 
@@ -256,11 +259,13 @@ MOST_PAIRWISE = 5000
 
 
 def _ward(X: np.ndarray, n_clusters: int, connectivity: Any = None) -> np.ndarray:
-    ward = AgglomerativeClustering(n_clusters, connectivity=connectivity)
+    if connectivity is None:
+        return ward(X, n_clusters)
+    tied = AgglomerativeClustering(n_clusters, connectivity=connectivity)
     with warnings.catch_warnings():
         # A graph in pieces is completed by scikit-learn, which is what is wanted here.
         warnings.filterwarnings("ignore", message="the number of connected components")
-        return ward.fit(X).labels_.astype(int)
+        return tied.fit(X).labels_.astype(int)
 
 
 def _kmeans(X: np.ndarray, n_clusters: int, n_init: int, rng: Any) -> np.ndarray:
