@@ -8,7 +8,7 @@ score means an outlier; a sample is flagged when its score is above the threshol
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "Scorer",
     "contamination_threshold",
     "resolve",
+    "tail_cut",
     "two_means",
 ]
 
@@ -94,45 +95,63 @@ class Nothing(Detector):
 class Consensus(Detector):
     """Five views of a sample, each on a robust scale, and a cut that knows the inliers.
 
-    Unit-norm samples x with entries p; N = the most similar samples; K = the samples that count as
-    inliers. With `W(A)_j = mean_p sqrt(A_jp / (d_p + .03 mean d))`, `d_p` the mean of `A_jp` over
-    K, the views are
+    Unit-norm samples x with entries p; K = the samples that count as inliers. S = the most similar
+    samples; N = the closest ones of the LISTED most similar. With
+    `W(A)_j = mean_p sqrt(A_jp / (d_p + .03 mean d))`, `d_p` the mean of `A_jp` over K, the views
+    are
 
     - global: `W(|x_j - median_K|)`, far from everything;
     - local: `W(mean over N of |x_j - x_i|)`, far from its own neighbours;
-    - lonely: `1 - mean similarity over N`, not expressed by others;
+    - lonely: `1 - mean similarity over S`, not expressed by others;
     - residual: `||E_j|| / ||X_j||`, not explained;
     - size: the norm that the sample had before it was scaled, far larger or smaller than those of
-      all samples and than those of N: `min(|z(log size)|, |z(log size - median over N)|)`.
+      all samples and than those of S: `min(|z(log size)|, |z(log size - median over S)|)`.
 
     On the scale `z` of median and 1.4826 MAD over K the score is the root of
-    `z(log global)_+^2 + z(log local)_+^2 + z(logit lonely)_+^2 + (z(log residual) - 2)_+^2
-    + (size - 1)_+^2`. It
-    starts with the lower 60 % as K and repeats with `K = {score <= t}`,
-    `t = margin * 95th percentile over K`, no less than `least` and no more than `limit`, but at
-    least half of all samples, until K stays the same. When 8 or more samples are flagged, the cut
-    moves up to the largest ratio of consecutive scores, if that is clear (1.2 or more) and leaves
-    at least 75 % of the flagged above it. Where there is room between the kept and the flagged,
-    the threshold for new samples lies in its middle.
+    `(z(log global) - c)_+^2 + (z(log local) - c')_+^2 + z(logit lonely)_+^2
+    + (z(log residual) - 2)_+^2 + (size - 1)_+^2`. An outlier has no company: `c` is what three
+    quarters of the `company` closest inliers of the LISTED most similar samples have in this view
+    themselves, `(lower quartile of z - .5)_+`; those that are missing count as 0. So a cluster far
+    from the bulk, or wider than others, is no outlier as a whole.
 
-    Missing entries are left out of the means.
+    The beginning of K are the lower 75 % of a score without the global view, since a cluster may be
+    far from all others. It repeats with `K = {score <= t}`,
+    `t = margin * 95th percentile over K`, no less than `least` and no more than `limit`, but at
+    least half of all samples, until K stays the same. Then the cut moves up
+
+    - until the tail of the inliers explains no more than the share `false_alarms` of the flagged,
+      see `tail_cut`;
+    - when 8 or more samples are flagged, to the largest ratio of consecutive scores, if that is 1.5
+      or more and leaves at least a third of the flagged above it; else to the largest ratio over a
+      twentieth of the flagged, if that is 1.2 or more and leaves 75 % of them above its beginning.
+
+    Where there is room between the kept and the flagged, the threshold for new samples lies in its
+    middle. Missing entries, and in the local view those that no neighbour has, are left out of the
+    means.
 
     Parameters
     ----------
     n_neighbors : int
-        Size of N.
+        Size of S and N.
     margin, least, limit : float
         Of the threshold.
+    company : int
+        How many inliers around a sample are asked.
+    false_alarms : float
+        Share of the flagged that may be the end of the inliers.
     """
 
     n_neighbors: int = 3
     margin: float = 1.55
     least: float = 2.5
     limit: float = 4.25
+    company: int = 12
+    false_alarms: float = 0.3
 
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-        for name in ("margin", "least", "limit"):
+        for name in ("n_neighbors", "company"):
+            check_count(name, getattr(self, name))
+        for name in ("margin", "least", "limit", "false_alarms"):
             check_positive(name, getattr(self, name))
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
@@ -140,11 +159,11 @@ class Consensus(Detector):
         table = _Table.of(fitted)
         views = _Views.of(fitted, table, table, self.n_neighbors, n_jobs)
         everyone = np.ones(len(views.lonely), bool)
-        scale, values = _Scale.of(views, everyone)
-        inliers = _lowest(scale.scores(values), 0.6)
+        scale, values = _Scale.of(views, everyone, self.company)
+        inliers = _lowest(_length(scale.deviations(values)[1:]), 0.75)
         for _ in range(30):
-            scale, values = _Scale.of(views, inliers)
-            scores = scale.scores(values)
+            scale, values = _Scale.of(views, inliers, self.company)
+            scores = scale.scores(views, values)
             level = self.margin * float(np.percentile(scores[inliers], 95))
             level = min(max(level, self.least), self.limit)
             new = scores <= level
@@ -154,8 +173,9 @@ class Consensus(Detector):
             if np.array_equal(new, inliers):
                 break
             inliers = new
+        cut = _clear_gap(scores, tail_cut(scores, level, self.false_alarms))
         scorer = _ConsensusScorer(scale, table, self.n_neighbors)
-        return Detection(scores, _centred(scores, _clear_gap(scores, level)), scorer)
+        return Detection(scores, _centred(scores, cut), scorer)
 
 
 def two_means(scores: np.ndarray) -> float:
@@ -186,6 +206,39 @@ def contamination_threshold(scores: np.ndarray, share: float) -> float:
     (3.25, 4.0)
     """
     return float(np.percentile(scores, 100 * (1 - share)))
+
+
+def tail_cut(scores: np.ndarray, level: float, false_alarms: float) -> float:
+    """Move a cut up until the tail of the scores below it hardly explains what is above it.
+
+    The scores between u, the 80th percentile of those up to the cut, and the cut are taken as the
+    visible part of an exponential tail. It goes on above the cut: above t there should be `E(t)`
+    scores, and there are `F(t)`. The new cut is the lowest one among `level` and the scores above
+    it with `E(t) <= false_alarms F(t)`, t the lowest score above the cut. A cut that has moved
+    shows more of the tail: once again then.
+
+    >>> clean = -np.log(np.linspace(0.001, 1, 1000))
+    >>> tail_cut(clean, 4.0, 0.3) == clean.max()  # the end of a tail, nothing else
+    True
+    >>> bool(tail_cut(np.append(clean, [20.0] * 9), 4.0, 0.3) < 20)
+    True
+    """
+    while True:
+        kept, above = scores[scores <= level], np.sort(scores[scores > level])
+        start = float(np.percentile(kept, 80))
+        visible = kept[kept > start] - start
+        if not len(above) or not len(visible):
+            return level
+        decay = _truncated_mean(float(visible.mean()), level - start)
+        total = len(visible) / -np.expm1(-(level - start) / decay)
+        lowest = np.unique(above)  # of the flagged, cut by cut
+        expected = total * np.exp(-(lowest - start) / decay)
+        flagged = len(above) - np.searchsorted(above, lowest)
+        cuts = np.append(level, lowest)
+        cut = float(cuts[np.append(expected <= false_alarms * flagged, True).argmax()])
+        if cut == level:
+            return cut
+        level = cut
 
 
 def resolve(outliers: Any) -> Detector:
@@ -227,13 +280,6 @@ class _Table:
         logs = np.log(np.maximum(representation.sizes(), 1e-100))
         return cls(x / np.where(size > 0, size, 1)[:, None], seen, logs)
 
-    def mean(self, A: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the mean of A over some rows, of the entries seen."""
-        if self.seen is None:
-            return (rows / max(rows.sum(), 1)) @ A
-        count = self.seen[rows].sum(axis=0)
-        return np.where(self.seen[rows], A[rows], 0).sum(axis=0) / np.maximum(count, 1)
-
     def median(self, rows: np.ndarray) -> np.ndarray:
         """Return the median of some rows, of the entries seen."""
         if self.seen is None:
@@ -244,11 +290,24 @@ class _Table:
         low, high = (np.take_along_axis(ordered, m[None], axis=0)[0] for m in middle)
         return np.where(count > 0, (low + high) / 2, 0)
 
-    def average(self, A: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the mean of `A weights` over the entries seen of each row."""
-        if self.seen is None:
-            return A @ weights / A.shape[1]
-        return np.where(self.seen, A, 0) @ weights / np.maximum(self.seen.sum(axis=1), 1)
+    def distances(self, other: _Table, index: np.ndarray) -> np.ndarray:
+        """Return mean squares of the differences to some rows of another table, infinite for none.
+
+        `index` has the rows for each row, -1 for none. Entries that both have count.
+        """
+        out = np.full(index.shape, np.inf)
+        for i, column in zip(index.T, out.T, strict=True):
+            squares = (self.x - other.x[i]) ** 2
+            both = _both(self.seen, None if other.seen is None else other.seen[i])
+            if both is None:
+                column[:] = squares.mean(axis=1)
+            else:
+                count = both.sum(axis=1)
+                column[count > 0] = (np.where(both, squares, 0).sum(axis=1) / np.maximum(count, 1))[
+                    count > 0
+                ]
+        out[index < 0] = np.inf
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +315,9 @@ class _Views:
     """What a score looks at, before anything is compared with the inliers."""
 
     table: _Table
+    around: np.ndarray  # the listed samples of the fit, closest first; -1 for none
     apart: np.ndarray  # root of the mean distance to the neighbours, entry by entry
+    shared: np.ndarray | None  # entries that some neighbour has too; None when nothing is missing
     lonely: np.ndarray
     residual: np.ndarray
     beside: np.ndarray  # logarithm of the size, over the median of those of the neighbours
@@ -266,51 +327,72 @@ class _Views:
         cls, new: Representation, table: _Table, fitted: _Table, count: int, n_jobs: int | None
     ) -> _Views:
         near = nearest(new, count, np.ones(new.similarity.shape[1], bool), n_jobs)
-        apart = np.zeros_like(table.x)
-        pairs = np.full((1, 1), float(near.index.shape[1]))
-        if fitted.seen is not None:
-            pairs = np.sum([fitted.seen[i] for i in near.index.T], axis=0, dtype=float)
-        for i in near.index.T:
-            difference = np.abs(table.x - fitted.x[i])
-            apart += difference if fitted.seen is None else fitted.seen[i] * difference
+        around = _closest(table, fitted, new, n_jobs)
+        apart, shared = _differences(table, fitted, around[:, :count])
         norms = new.norms()
         residual = new.residuals() / np.where(norms > 0, norms, 1)
         lonely = 1 - near.value.mean(axis=1) if near.value.shape[1] else np.ones(len(norms))
-        apart = np.sqrt(apart / np.maximum(pairs, 1))
-        around = fitted.size[near.index]
-        beside = table.size - np.median(around, axis=1) if around.shape[1] else 0 * table.size
-        return cls(table, apart, lonely, residual, beside)
+        sizes = fitted.size[near.index]
+        beside = table.size - np.median(sizes, axis=1) if sizes.shape[1] else 0 * table.size
+        return cls(table, around, np.sqrt(apart), shared, lonely, residual, beside)
+
+
+def _closest(table: _Table, fitted: _Table, new: Representation, n_jobs: int | None) -> np.ndarray:
+    """Return the most similar samples of the fit, the closest first; -1 for a sample itself."""
+    index = new.lists(n_jobs).index
+    index = np.where(index == new.twins[:, None], -1, index)
+    order = np.argsort(table.distances(fitted, index), axis=1, kind="stable")
+    return np.take_along_axis(index, order, axis=1)
+
+
+def _differences(
+    table: _Table, fitted: _Table, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return mean moduli of the differences to some samples, and which entries have any."""
+    total, pairs = np.zeros_like(table.x), np.zeros_like(table.x)
+    for i in index.T:
+        there = np.broadcast_to((i >= 0)[:, None], table.x.shape)
+        both = there if fitted.seen is None else there & fitted.seen[i]
+        total += both * np.abs(table.x - fitted.x[i])
+        pairs += both
+    shared = None if fitted.seen is None else pairs > 0
+    return total / np.maximum(pairs, 1), _both(table.seen, shared)
 
 
 @dataclass(frozen=True, eq=False)
 class _Scale:
-    """Where the inliers lie and how far they spread, in each view."""
+    """Where the inliers lie and how far they spread, in each view, and which samples they are."""
 
     median: np.ndarray
     global_weights: np.ndarray
     local_weights: np.ndarray
     location: np.ndarray
     spread: np.ndarray
+    inliers: np.ndarray
+    company: int
+    usual: np.ndarray  # global and local view of the samples of the fit, (2, n)
 
     @classmethod
-    def of(cls, views: _Views, inliers: np.ndarray) -> tuple[_Scale, np.ndarray]:
+    def of(cls, views: _Views, inliers: np.ndarray, company: int) -> tuple[_Scale, np.ndarray]:
         """Return it with the values of the views, which scores are made from."""
         table = views.table
         median = table.median(inliers)
-        far = _entry_weights(table.mean(np.abs(table.x - median), inliers))
-        apart = _entry_weights(table.mean(views.apart**2, inliers))
-        raw = cls(median, far, apart, np.zeros(6), np.ones(6))
+        far = _entry_weights(_mean(np.abs(table.x - median), table.seen, inliers))
+        apart = _entry_weights(_mean(views.apart**2, views.shared, inliers))
+        nothing = np.zeros((2, len(inliers)))
+        raw = cls(median, far, apart, np.zeros(6), np.ones(6), inliers, company, nothing)
         values = raw.values(views)
         location = np.median(values[:, inliers], axis=1)
         spread = 1.4826 * np.median(np.abs(values[:, inliers] - location[:, None]), axis=1)
         spread = np.maximum(spread, LEAST_SPREAD)
-        return cls(median, far, apart, location, spread), values
+        usual = (values[:2] - location[:2, None]) / spread[:2, None]
+        return replace(raw, location=location, spread=spread, usual=usual), values
 
     def values(self, views: _Views) -> np.ndarray:
         """Return the views of each sample, on the scale where inliers are symmetric."""
         table = views.table
-        far = table.average(np.sqrt(np.abs(table.x - self.median)), self.global_weights)
-        apart = table.average(views.apart, self.local_weights)
+        far = _average(np.sqrt(np.abs(table.x - self.median)), table.seen, self.global_weights)
+        apart = _average(views.apart, views.shared, self.local_weights)
         lonely = np.clip(views.lonely, 1e-6, 1 - 1e-6)
         return np.stack(
             [
@@ -323,12 +405,27 @@ class _Scale:
             ]
         )
 
-    def scores(self, values: np.ndarray) -> np.ndarray:
-        """Return the score of each sample from the values of its views."""
+    def deviations(self, values: np.ndarray) -> np.ndarray:
+        """Return how far each sample is from the inliers in the five views."""
         z = (values - self.location[:, None]) / self.spread[:, None]
-        z[3] -= 2
         size = np.minimum(np.abs(z[4]), np.abs(z[5])) - 1
-        return np.sqrt(np.sum(np.clip([*z[:4], size], 0, None) ** 2, axis=0))
+        return np.stack([z[0], z[1], z[2], z[3] - 2, size])
+
+    def allowances(self, views: _Views) -> np.ndarray:
+        """Return what the inliers around a sample excuse, in the global and the local view."""
+        kept = (views.around >= 0) & self.inliers[views.around]
+        order = np.argsort(~kept, axis=1, kind="stable")[:, : self.company]
+        kept, index = (np.take_along_axis(A, order, axis=1) for A in (kept, views.around))
+        values = np.where(kept, self.usual[:, index], 0)
+        lacking = np.zeros((2, len(index), max(self.company - index.shape[1], 0)))
+        most = np.percentile(np.concatenate([values, lacking], axis=2), 25, axis=2)
+        return np.clip(most - 0.5, 0, None)
+
+    def scores(self, views: _Views, values: np.ndarray) -> np.ndarray:
+        """Return the score of each sample from the values of its views."""
+        z = self.deviations(values)
+        z[:2] -= self.allowances(views)
+        return _length(z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,13 +438,55 @@ class _ConsensusScorer:
 
     def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
         views = _Views.of(new, _Table.of(new), self.fitted, self.n_neighbors, n_jobs)
-        return self.scale.scores(self.scale.values(views))
+        return self.scale.scores(views, self.scale.values(views))
 
 
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
 # inliers agree (almost) exactly must not make an outlier of the smallest difference.
 LEAST_RESIDUAL = 0.05
 LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.1, 0.05, 0.05])
+
+
+def _truncated_mean(mean: float, end: float) -> float:
+    """Return the mean of an exponential law that has this mean when it is cut off at `end`.
+
+    It solves `b - end / (exp(end / b) - 1) = mean`. A mean of almost half the end is that of a law
+    that hardly falls; then b is ten times the end.
+    """
+    low, high = mean, 10 * end
+    for _ in range(60):
+        b = (low + high) / 2
+        if b - end / np.expm1(min(end / b, 700)) < mean:
+            low = b
+        else:
+            high = b
+    return (low + high) / 2
+
+
+def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    """Return where both masks hold; None is a mask that hides nothing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _mean(A: np.ndarray, there: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
+    """Return the mean over some rows, of the entries that are there."""
+    if there is None:
+        return (rows / max(rows.sum(), 1)) @ A
+    return np.where(there[rows], A[rows], 0).sum(axis=0) / np.maximum(there[rows].sum(axis=0), 1)
+
+
+def _average(A: np.ndarray, there: np.ndarray | None, weights: np.ndarray) -> np.ndarray:
+    """Return the mean of `A weights` over the entries that are there of each row."""
+    if there is None:
+        return A @ weights / A.shape[1]
+    return np.where(there, A, 0) @ weights / np.maximum(there.sum(axis=1), 1)
+
+
+def _length(z: np.ndarray) -> np.ndarray:
+    """Return the root of the sum of squares over views, of what is positive."""
+    return np.sqrt(np.sum(np.clip(z, 0, None) ** 2, axis=0))
 
 
 def _entry_weights(d: np.ndarray) -> np.ndarray:
@@ -372,17 +511,26 @@ def _lowest(scores: np.ndarray, share: float) -> np.ndarray:
 
 
 def _clear_gap(scores: np.ndarray, level: float) -> float:
-    """Move the cut up to a clear gap between the scores above it, if there is one."""
+    """Move the cut up to a clear gap, or a sparse place, between the scores above it."""
     above = np.sort(scores[scores > level])
     if len(above) < 8:
         return level
-    ladder = np.concatenate([[level], above])
-    ratios = np.divide(above, ladder[:-1], out=np.full(len(above), np.inf), where=ladder[:-1] > 0)
-    most = len(above) - int(np.ceil(0.75 * len(above)))  # how many flagged may fall below it
-    step = int(ratios[: most + 1].argmax())
-    if step == 0 or ratios[step] < 1.2:
-        return level
-    return float((ladder[step] + ladder[step + 1]) / 2)
+    ladder = np.append(level, above)
+    steps = _ratios(ladder, 1)
+    for share, clear, width in ((1 / 3, 1.5, 1), (0.75, 1.2, max(1, round(len(above) / 20)))):
+        most = len(above) - int(np.ceil(share * len(above)))  # how many flagged may fall below it
+        ratios = _ratios(ladder, width)[: most + 1]
+        place = int(ratios.argmax())
+        step = place + int(steps[place : place + width].argmax())
+        if step > 0 and ratios[place] >= clear:
+            return float((ladder[step] + ladder[step + 1]) / 2)
+    return level
+
+
+def _ratios(ladder: np.ndarray, width: int) -> np.ndarray:
+    """Return each number over the one `width` places before."""
+    low, high = ladder[:-width], ladder[width:]
+    return np.divide(high, low, out=np.full(len(high), np.inf), where=low > 0)
 
 
 def _centred(scores: np.ndarray, cut: float) -> float:
