@@ -29,7 +29,11 @@ COMPARED = (0.5, 1.0)
 """Effective ranks at which views are compared, as multiples of the suggested one."""
 
 CLEARLY = 0.005
-"""Vectors, which forget the shape of the samples, have to be better by this much."""
+"""Views with a handicap have to be better by this much.
+
+Those are vectors, which forget the shape of the samples, and a transform made from the very samples
+that it is judged on.
+"""
 
 
 def views(shape: Sequence[int]) -> list[View]:
@@ -160,7 +164,9 @@ def _alone(rows: Representation, kept: np.ndarray) -> Representation:
 
 def _rating(found: Candidate) -> float:
     """Return what candidates are sorted by; what differs by rounding is equal."""
-    return round(found.modularity - (found.view.axis is None) * CLEARLY, 6)
+    view = found.view
+    handicap = view.axis is None or (isinstance(view.transform, str) and view.transform == "data")
+    return round(found.modularity - handicap * CLEARLY, 6)
 
 
 def _judged(
