@@ -419,7 +419,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "motions",
             "72 recordings of four activities, 6 channels x 100 times",
-            "new",
+            "tuning",
             motions,
             ("aeon",),
             clean=True,
@@ -435,7 +435,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "arrowheads",
             "190 outlines of three kinds, a table of 251 columns",
-            "new",
+            "tuning",
             arrowheads,
             ("aeon",),
             clean=True,
@@ -450,7 +450,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "cube+20 unlike",
             "the same, each of the 20 of another material",
-            "new",
+            "tuning",
             partial(cube, foreign=20),
         ),
         DataSet(

@@ -123,7 +123,7 @@ class Consensus(Detector):
       see `tail_cut`;
     - when 8 or more samples are flagged, to the largest ratio of consecutive scores, if that is 1.5
       or more and leaves at least a third of the flagged above it; else to the largest ratio over a
-      twentieth of the flagged, if that is 1.2 or more and leaves 75 % of them above its beginning.
+      twentieth of the flagged, if that is 1.15 or more and leaves 75 % of them above its beginning.
 
     Where there is room between the kept and the flagged, the threshold for new samples lies in its
     middle. Missing entries, and in the local view those that no neighbour has, are left out of the
@@ -146,7 +146,7 @@ class Consensus(Detector):
     least: float = 2.5
     limit: float = 4.25
     company: int = 12
-    false_alarms: float = 0.3
+    false_alarms: float = 0.2
 
     def __post_init__(self) -> None:
         for name in ("n_neighbors", "company"):
@@ -218,7 +218,7 @@ def tail_cut(scores: np.ndarray, level: float, false_alarms: float) -> float:
     shows more of the tail: once again then.
 
     >>> clean = -np.log(np.linspace(0.001, 1, 1000))
-    >>> tail_cut(clean, 4.0, 0.3) == clean.max()  # the end of a tail, nothing else
+    >>> bool(tail_cut(clean, 4.0, 0.3) == clean.max())  # the end of a tail, nothing else
     True
     >>> bool(tail_cut(np.append(clean, [20.0] * 9), 4.0, 0.3) < 20)
     True
@@ -517,7 +517,7 @@ def _clear_gap(scores: np.ndarray, level: float) -> float:
         return level
     ladder = np.append(level, above)
     steps = _ratios(ladder, 1)
-    for share, clear, width in ((1 / 3, 1.5, 1), (0.75, 1.2, max(1, round(len(above) / 20)))):
+    for share, clear, width in ((1 / 3, 1.5, 1), (0.75, 1.15, max(1, round(len(above) / 20)))):
         most = len(above) - int(np.ceil(share * len(above)))  # how many flagged may fall below it
         ratios = _ratios(ladder, width)[: most + 1]
         place = int(ratios.argmax())
