@@ -94,7 +94,7 @@ def use_engine(engine: Any) -> Iterator[None]:
     >>> from tubal.solvers import Threads
     >>> X = tubal.datasets.make_tensor_subspaces(8, 4, 2, 1, 30, random_state=0).X
     >>> with tubal.use_engine(Threads(1)):
-    ...     solution = tubal.solve(X)
+    ...     solution = tubal.solve(X, lam=0.5)
     """
     if not isinstance(engine, Engine):
         msg = f"engine must be an Engine, got {engine!r}"
