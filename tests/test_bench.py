@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,13 +40,13 @@ from tubal.bench.experiments import (
     cluster,
     draw_images,
     draw_synthetic,
+    estimator,
     recover,
 )
 from tubal.cli.show import duration
 from tubal.datasets import make_tensor_subspaces
 from tubal.estimators import TensorCompleter, find
 from tubal.problem import Lambda
-from tubal.solvers.solution import Certificate
 
 # ---- experiments --------------------------------------------------------------------------------
 
@@ -116,9 +116,9 @@ def test_an_experiment_is_well_formed(name):
 
 
 def test_the_certified_row_solves_the_same_program():
-    setting = Setting("synthetic", "small", None)
-    theirs, _ = cluster("OR-TLRR-DFT", setting, small_draw(), 0, 1)
-    ours, _ = cluster("OR-TLRR-DFT" + CERTIFIED, setting, small_draw(), 0, 1)
+    X = small_draw().X
+    theirs = estimator("OR-TLRR-DFT", 2, {}, 0, 1).fit(X)
+    ours = estimator("OR-TLRR-DFT" + CERTIFIED, 2, {}, 0, 1).fit(X)
     assert ours.certificate_.gap <= CERTIFIED_GAP
     changed = {"solver", "tol"}
     for key, value in theirs.get_params(deep=False).items():
@@ -254,8 +254,7 @@ def draw_nothing(seed: int) -> Drawn:
 
 def measure_nothing(method, setting, drawn, seed, n_jobs):
     MEASURED.append(Task("fake", setting.dataset, setting.name, seed, method))
-    solution = SimpleNamespace(certificate=Certificate(2.0, 1.5), n_iter=7)
-    return SimpleNamespace(solution_=solution), {"ACC": 0.5 + seed / 10, "NMI": len(method) / 10}
+    return shared.Figures(2.0, 0.25, 7), {"ACC": 0.5 + seed / 10, "NMI": len(method) / 10}
 
 
 def install(monkeypatch, measure=measure_nothing):
@@ -975,6 +974,7 @@ class TestSharedCompletions:
             def fit_transform(self, X, y=None):
                 raise AssertionError
 
+        Refusing.__name__ = "TensorCompleter"
         second = shared.Shared(Refusing())
         np.testing.assert_array_equal(second.fit_transform(X), expected)
         assert second.saved_seconds_ > 0
@@ -989,3 +989,26 @@ class TestSharedCompletions:
         shared.Shared(TensorCompleter()).fit_transform(X)
         assert shared.Shared(TensorCompleter()).fit_transform(X).shape == X.shape
         assert not list(tmp_path.iterdir())
+
+    def test_draws_of_fixed_data_differ_in_the_cut_alone(self, tmp_path, monkeypatch):
+        data = make_tensor_subspaces(8, 4, 3, 2, 10, random_state=0)
+        drawn = Drawn(
+            data.X + 0.3 * np.random.default_rng(0).standard_normal(data.X.shape), data.labels
+        )
+        free = Setting("toy", "free", lambda seed: drawn, {"outliers": None})
+        fixed = replace(free, fixed=True)
+        method, counts = "OR-TLRR-DFT, certified", []
+        expected = [cluster(method, free, drawn, seed, 1) for seed in range(3)]
+        shared.share_in(tmp_path)
+        kind = type(find("OR-TLRR-DFT").make(3))
+        fit = kind.fit
+        monkeypatch.setattr(kind, "fit", lambda *args: counts.append(1) or fit(*args))
+        for seed, (figures, metrics) in enumerate(expected):
+            found = cluster(method, fixed, drawn, seed, 1)
+            assert found[1] == metrics
+            assert replace(found[0], saved_seconds=0.0) == figures
+            assert (found[0].saved_seconds > 0) == (seed > 0)
+        assert len(counts) == 1
+        cluster("OR-TLRR-DCT", fixed, drawn, 0, 1)
+        cluster(method, fixed, Drawn(2 * drawn.X, drawn.labels), 0, 1)
+        assert len(counts) == 3

@@ -18,7 +18,8 @@ from tubal import Lambda, StopReason, solve
 from tubal.algebra import tprod, transpose, tsvd
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import from_paper, to_paper
-from tubal.solvers import Certified, Inline, Published, Threads, certified, kernels
+from tubal.solvers import Certified, Inline, Published, Threads, certified, kernels, operators
+from tubal.solvers.blocks import gram
 from tubal.transforms import RandomOrthogonal, resolve
 
 # The rows of the table of methods: dictionary, noise, needs missing entries.
@@ -495,6 +496,62 @@ def test_compiled_passes_equal_the_plain_ones(monkeypatch, name):
         sols.append(solve(X, lam=Lambda.relative(0.5), transform=name, tol=1e-7))
     assert sols[0].n_iter == sols[1].n_iter
     np.testing.assert_allclose(sols[0].E, sols[1].E, atol=1e-10)
+
+
+class TestOperators:
+    """Slices of every kind: nothing above the threshold, little, all, and mixed ranks."""
+
+    @pytest.mark.parametrize("kind", [float, complex, np.float32, np.complex64])
+    @pytest.mark.parametrize("r", [8, 40])
+    def test_shrink_like_the_singular_value_decomposition(self, r, kind):
+        rng = np.random.default_rng(0)
+        A = rng.standard_normal((5, r, 3 * r)).astype(kind)
+        if np.dtype(kind).kind == "c":
+            A += 1j * rng.standard_normal(A.shape).astype(A.real.dtype)
+        A *= np.array([0.0, 0.01, 0.3, 1.0, 5.0])[:, None, None].astype(A.real.dtype)
+        A[4, :, :] = A[4, :, :3] @ A[4, :3, :]  # rank 3
+        threshold = float(np.sqrt(r))
+        U, s, Vh = np.linalg.svd(A, full_matrices=False)
+        kept = (s > threshold).sum(axis=1)
+        assert kept[0] == kept[1] == 0 and kept[4] == 3 and kept[3] > 0.5 * r
+        left, pieces = operators.decompose(gram(A), threshold)
+        tolerance = 2e-4 if A.real.dtype == np.float32 else 1e-10
+        expected = np.maximum(s - threshold, 0)
+        np.testing.assert_allclose(left[:, ::-1], expected, atol=tolerance * s.max())
+        shrunk = operators.join([pieces]) @ A
+        assert shrunk.dtype == A.dtype
+        np.testing.assert_allclose(
+            shrunk, (U * expected[:, None]) @ Vh, atol=tolerance * np.abs(A).max() * r
+        )
+
+    def test_do_not_depend_on_how_slices_are_spread(self):
+        A = np.random.default_rng(0).standard_normal((6, 30, 90))
+        A *= np.array([0.1, 1, 2, 0.01, 5, 1])[:, None, None]
+        G = gram(A)
+        whole = operators.join([operators.decompose(G, 8.0)[1]]) @ A
+        parts = [operators.decompose(G[k], 8.0)[1] for k in (slice(0, 1), slice(1, 4), slice(4, 6))]
+        np.testing.assert_array_equal(operators.join(parts) @ A, whole)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(operators.join(parts))) @ A, whole)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_following_is_a_step_and_a_change_of_penalty(monkeypatch, compiled):
+    """The pass that does both, against the two that do one each."""
+    if compiled:
+        pytest.importorskip("numba")
+        monkeypatch.setattr(kernels, "SMALL", 0)
+    rng = np.random.default_rng(0)
+    _, _, follow = kernels.passes(10)
+    g, D, A, y = rng.standard_normal((4, 3, 5, 7))
+    f, omega = rng.random(7), rng.random(3)
+    rho, tau = rng.random((2, 3, 5, 1))
+    stepped, multiplier = A.copy(), y.copy()
+    kernels.update_numpy(g.copy(), f, D, stepped, multiplier, rho, tau, 1.0)
+    J = stepped - multiplier
+    total = follow(g.copy(), f, D, A, y, rho, tau, 0.7, omega)
+    np.testing.assert_allclose(y, 0.7 * multiplier, atol=1e-14)
+    np.testing.assert_allclose(A, J + 0.7 * multiplier, atol=1e-14)
+    assert total == pytest.approx(np.sum(omega[:, None, None] * (D - J) ** 2))
 
 
 def test_zero_data():

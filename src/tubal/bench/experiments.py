@@ -17,12 +17,13 @@ from sklearn.base import clone
 
 from tubal import datasets, metrics
 from tubal.algebra import tubal_rank
-from tubal.bench.shared import Shared
+from tubal.bench.shared import Figures, Fit, Shared, fit_once
 from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
+from tubal.estimators.model import seed_from
 from tubal.input import to_paper
 from tubal.problem import Lambda
 from tubal.solvers import Published
-from tubal.spectral import ncut
+from tubal.spectral import Cut, KMeansRows, resolve_cut
 from tubal.transforms import RandomOrthogonal, resolve
 
 CERTIFIED = ", certified"
@@ -64,12 +65,15 @@ class Setting:
         Returns a `Drawn` for a seed.
     overrides : mapping
         Parameters of the estimators that belong to the setting.
+    fixed : bool
+        Whether all draws have the same data, so that only the cut is random.
     """
 
     dataset: str
     name: str
     draw: Callable[[int], Drawn]
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    fixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Experiment:
     settings : tuple of Setting
     methods : tuple of str
     measure : callable
-        Fits a method to a draw; returns the fitted estimator and the metrics.
+        Fits a method to a draw; returns the figures of the solver and the metrics.
     draws : int
         How many the paper took, where it says so.
     """
@@ -90,7 +94,7 @@ class Experiment:
     name: str
     settings: tuple[Setting, ...]
     methods: tuple[str, ...]
-    measure: Callable[[str, Setting, Drawn, int, int | None], tuple[Any, dict[str, float]]]
+    measure: Callable[[str, Setting, Drawn, int, int | None], tuple[Figures, dict[str, float]]]
     draws: int
 
     def all_methods(self) -> tuple[str, ...]:
@@ -117,30 +121,37 @@ def estimator(
 
 def cluster(
     method: str, setting: Setting, drawn: Drawn, seed: int, n_jobs: int | None
-) -> tuple[Any, dict[str, float]]:
+) -> tuple[Figures, dict[str, float]]:
     """Fit, and score clusters (and outliers, when there are any) against the truth.
 
     The paper does not say which Ncut code it runs. The labels are those of the discretisation; what
     k-means on the same eigenvectors gives stands beside it ("ACC_kmeans" and so on).
     """
     n_clusters = len(np.unique(drawn.labels[drawn.labels >= 0]))
-    est = estimator(method, n_clusters, setting.overrides, seed, n_jobs).fit(drawn.X)
-    kept = ~est.outliers_
-    by_kmeans = est.labels_.copy()
-    by_kmeans[kept] = ncut(
-        est.affinity_[kept][:, kept], n_clusters, assign="kmeans", random_state=seed
-    )
-    found = _agreement(drawn.labels, est.labels_) | {
-        f"{name}_kmeans": value for name, value in _agreement(drawn.labels, by_kmeans).items()
+    est = estimator(method, n_clusters, setting.overrides, seed, n_jobs)
+    fit = fit_once(est, drawn.X, setting.fixed)
+    found = _agreement(drawn.labels, _cut(fit, n_clusters, est.partition, seed_from(seed))) | {
+        f"{name}_kmeans": value
+        for name, value in _agreement(
+            drawn.labels, _cut(fit, n_clusters, Cut(KMeansRows()), seed)
+        ).items()
     }
-    found["removed"] = float(est.outliers_.sum())
+    found["removed"] = float(fit.outliers.sum())
     outliers = drawn.labels == -1
     if outliers.any():
         # From the scores; from the decision, which has only two values, beside it.
-        found["AUC"] = metrics.outlier_auc(outliers, est.outlier_scores_)
-        found["AUC_decision"] = metrics.outlier_auc(outliers, est.outliers_.astype(float))
-        found["F1"] = metrics.outlier_f1(outliers, est.outliers_)
-    return est, found
+        found["AUC"] = metrics.outlier_auc(outliers, fit.scores)
+        found["AUC_decision"] = metrics.outlier_auc(outliers, fit.outliers.astype(float))
+        found["F1"] = metrics.outlier_f1(outliers, fit.outliers)
+    return fit.figures, found
+
+
+def _cut(fit: Fit, n_clusters: int, cut: Any, seed: int) -> np.ndarray:
+    """Cut the graph of the kept samples."""
+    kept = ~fit.outliers
+    labels = np.full(len(kept), -1)
+    labels[kept] = resolve_cut(cut)(fit.affinity[kept][:, kept], n_clusters, seed).labels
+    return labels
 
 
 def _agreement(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
@@ -153,7 +164,7 @@ def _agreement(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
 def recover(
     method: str, setting: Setting, drawn: Drawn, seed: int, n_jobs: int | None
-) -> tuple[Any, dict[str, float]]:
+) -> tuple[Figures, dict[str, float]]:
     """Solve, and measure what the tables of synthetic data show.
 
     As the released code computes it: ranks and row spaces of what is left when the found outliers
@@ -176,7 +187,7 @@ def recover(
     found = {"hamming": float(metrics.support_distance(outliers, est.outliers_))}
     if drawn.clean is not None:
         found |= _recovery(est, drawn, ~outliers)
-    return est, found
+    return Figures.of(est), found
 
 
 def _recovery(est: TensorOutlierDetector, drawn: Drawn, normal: np.ndarray) -> dict[str, float]:
@@ -365,7 +376,9 @@ def _with_missing(name: str, counts: tuple[int, ...]) -> Experiment:
 
 UMIST_FRDUE = Experiment(
     "umist-frdue",
-    tuple(Setting(name, "complete", _images(name), KEEP) for name in ("umist", "frdue")),
+    tuple(
+        Setting(name, "complete", _images(name), KEEP, fixed=True) for name in ("umist", "frdue")
+    ),
     COMPLETE,
     cluster,
     1,

@@ -30,7 +30,7 @@ from typing import Any
 
 from tubal import __version__
 from tubal.bench.experiments import EXPERIMENTS, Setting
-from tubal.bench.shared import share_in
+from tubal.bench.shared import Figures, share_in
 from tubal.input import check_count
 
 Row = dict[str, Any]
@@ -245,18 +245,21 @@ def measure(task: Task, n_jobs: int | None = None) -> Row:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fitted, found = experiment.measure(task.method, setting, drawn, task.draw, n_jobs)
+            figures, found = experiment.measure(task.method, setting, drawn, task.draw, n_jobs)
         except (ValueError, ArithmeticError, MemoryError) as error:
-            fitted, found, row["error"] = None, {}, f"{type(error).__name__}: {error}"
-    shared = getattr(getattr(fitted, "completion_", None), "saved_seconds_", 0.0)
+            figures, found = None, {}
+            row["error"] = f"{type(error).__name__}: {error}"
+    figures = figures or Figures(None, None, None)
     row |= {
         "metrics": found,
-        "seconds": perf_counter() - start + shared,
+        "seconds": perf_counter() - start + figures.saved_seconds,
         "cpu_seconds": process_time() - worked,  # spent here, also on a busy machine
         "peak_memory": max(0, peak_memory() - before),
         "warnings": sorted({str(item.message) for item in caught}),
         "versions": _versions(),
-        **_solver_figures(fitted),
+        "objective": figures.objective,
+        "gap": figures.gap,
+        "iterations": figures.iterations,
     }
     return row
 
@@ -352,16 +355,6 @@ def _setting(task: Task) -> Setting:
         if (setting.dataset, setting.name) == (task.dataset, task.setting)
     )
     return found
-
-
-def _solver_figures(fitted: Any) -> dict[str, float | int | None]:
-    solution = getattr(fitted, "solution_", None)
-    certificate = getattr(solution, "certificate", None)
-    return {
-        "objective": None if certificate is None else certificate.primal,
-        "gap": getattr(solution, "gap", None) if certificate is None else certificate.gap,
-        "iterations": getattr(solution, "n_iter", None),
-    }
 
 
 def _versions() -> dict[str, str]:

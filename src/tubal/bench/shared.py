@@ -1,18 +1,22 @@
-"""Completions that several rows of a table begin with, computed once.
+"""What several rows of a table begin with, computed once.
 
-All TNN+X methods under one transform fill the holes of a draw in the same way. What the first one
-finds is kept in a folder of the run, for every process of it; the time it took counts for each row.
+All TNN+X methods under one transform fill the holes of a draw in the same way, and where nothing in
+the data is random, the draws of a method differ in the cut alone. What the first row finds is kept
+in a folder of the run, for every process of it; the time it took counts for each row.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
 _folder: Path | None = None
@@ -38,23 +42,95 @@ class Shared(BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: np.ndarray, y: Any = None) -> np.ndarray:
         """Return X with its missing entries filled."""
-        path = None if _folder is None else _folder / f"{self._key(X)}.npz"
-        if path is not None and path.exists():
-            with np.load(path) as file:
-                self.saved_seconds_ = float(file["seconds"])
-                return np.asarray(file["filled"])
-        start = perf_counter()
-        filled = np.asarray(self.completer.fit_transform(X))
-        self.saved_seconds_ = 0.0
-        if path is not None:
-            own = path.with_name(f"{path.stem}-{os.getpid()}.part.npz")
-            np.savez(own, filled=filled, seconds=perf_counter() - start)
-            own.replace(path)
-        return filled
+        found, self.saved_seconds_ = _once(
+            _key(self.completer, X, {"n_jobs"}),
+            lambda: {"filled": np.asarray(self.completer.fit_transform(X))},
+        )
+        return np.asarray(found["filled"])
 
-    def _key(self, X: np.ndarray) -> str:
-        parameters = {k: v for k, v in self.completer.get_params().items() if k != "n_jobs"}
-        digest = hashlib.blake2b(repr(sorted(parameters.items())).encode(), digest_size=16)
-        digest.update(f"{X.shape} {X.dtype}".encode())
-        digest.update(np.ascontiguousarray(X).data)
-        return digest.hexdigest()
+
+@dataclass(frozen=True)
+class Figures:
+    """What the solver of a row says, and the time of what others had computed for it."""
+
+    objective: float | None
+    gap: float | None
+    iterations: int | None
+    saved_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, est: Any) -> Figures:
+        """Return those of a fitted estimator."""
+        solution = getattr(est, "solution_", None)
+        certificate = getattr(solution, "certificate", None)
+        return cls(
+            None if certificate is None else certificate.primal,
+            getattr(solution, "gap", None) if certificate is None else certificate.gap,
+            getattr(solution, "n_iter", None),
+            getattr(getattr(est, "completion_", None), "saved_seconds_", 0.0),
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a cut begins with: the graph, scores and decisions, and the figures of the solver."""
+
+    affinity: Any
+    scores: np.ndarray
+    outliers: np.ndarray
+    figures: Figures
+
+
+def fit_once(est: Any, X: np.ndarray, fixed: bool) -> Fit:
+    """Fit an estimator; for `fixed` data look first whether that was done before.
+
+    Draws of fixed data differ in `random_state` alone, which decides about nothing but the cut.
+    """
+    if not fixed:
+        est.fit(X)
+        return Fit(est.affinity_, est.outlier_scores_, est.outliers_, Figures.of(est))
+
+    def fit() -> dict[str, Any]:
+        est.fit(X)
+        W = csr_array(est.affinity_)
+        figures = {k: np.nan if v is None else v for k, v in asdict(Figures.of(est)).items()}
+        parts = {"data": W.data, "indices": W.indices, "indptr": W.indptr}
+        return {**parts, "scores": est.outlier_scores_, "outliers": est.outliers_, **figures}
+
+    found, seconds = _once(_key(est, X, {"n_jobs", "random_state"}), fit)
+    n = len(found["scores"])
+    W = csr_array((found["data"], found["indices"], found["indptr"]), shape=(n, n))
+    objective, gap, iterations = (
+        None if np.isnan(found[name]) else found[name].item()
+        for name in ("objective", "gap", "iterations")
+    )
+    saved = float(found["saved_seconds"]) + seconds
+    figures = Figures(objective, gap, iterations, saved)
+    return Fit(W, found["scores"], found["outliers"], figures)
+
+
+def _once(key: str, compute: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, Any], float]:
+    """Return arrays from the folder, or compute and keep them; and the seconds that this saved."""
+    path = None if _folder is None else _folder / f"{key}.npz"
+    if path is not None and path.exists():
+        with np.load(path) as file:
+            found = dict(file)
+        return found, float(found.pop("seconds"))
+    start = perf_counter()
+    found = {name: np.asarray(value) for name, value in compute().items()}
+    if path is not None:
+        own = path.with_name(f"{path.stem}-{os.getpid()}.part.npz")
+        np.savez(own, **found, seconds=perf_counter() - start)
+        own.replace(path)
+    return found, 0.0
+
+
+def _key(est: Any, X: np.ndarray, without: set[str]) -> str:
+    """Name what an estimator makes of data, whatever its parameters `without` are."""
+    parameters = {k: v for k, v in est.get_params().items() if k.split("__")[-1] not in without}
+    digest = hashlib.blake2b(
+        f"{type(est).__name__} {sorted(parameters.items())}".encode(), digest_size=16
+    )
+    digest.update(f"{X.shape} {X.dtype}".encode())
+    digest.update(np.ascontiguousarray(X).data)
+    return digest.hexdigest()

@@ -31,6 +31,11 @@ FILL_FIRST = 0.25
 """Share of missing entries above which completion "auto" fills them first."""
 
 
+def seed_from(random_state: Any) -> int:
+    """Return the seed of the cut, one for all cuts of a fit."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 @with_transform_parameter
 class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
     """Base of clusterers and detectors. Subclasses say how samples are represented.
@@ -43,7 +48,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Represent and score the samples of a fit."""
         for name in ("completion_", "_clean"):
             self.__dict__.pop(name, None)
-        self._seed = int(check_random_state(self._frozen.random_state).randint(2**31 - 1))
+        self._seed = seed_from(self._frozen.random_state)
         self._observed = None if samples.observed is None else to_numpy(samples.observed)
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)

@@ -207,11 +207,12 @@ class Block(ABC):
 def gram(A: Array) -> Array:
     """Return the lower triangles of `A_k A_k^H`.
 
-    With NumPy the upper right quarter is left zero, which saves a quarter of the products.
+    NumPy makes real ones from one triangle by itself; of complex ones the upper right quarter is
+    left zero, which saves a quarter of the products.
     """
     Ah = slice_adjoint(A)
     K, r = A.shape[:2]
-    if not isinstance(A, np.ndarray) or r < 16:
+    if not isinstance(A, np.ndarray) or A.dtype.kind != "c" or r < 16:
         return A @ Ah
     G = np.zeros((K, r, r), A.dtype)
     h = r // 2

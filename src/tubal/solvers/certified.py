@@ -203,7 +203,7 @@ class Run:
     def _certify(self, tol: float, stopped: bool) -> None:
         """Take a certificate and decide whether to stop."""
         penalties, in_coordinates = self.penalties, self.problem.in_coordinates
-        values = self.driver.certificate(self.spectrum, 1 / penalties.b1)
+        values = self.driver.certificate(self.spectrum)
         # The best primal point costs an array; where its value hardly ever rises again
         # (whole-sample noise on complete data), the current one is as good.
         if in_coordinates or values.primal < self.best.primal:

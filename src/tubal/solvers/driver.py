@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tubal._threads import spans
-from tubal.algebra import slice_adjoint
 from tubal.input import Array, namespace, samples_first
 from tubal.problem import Problem
 from tubal.solvers.blocks import Penalties
 from tubal.solvers.engines import Engine
+from tubal.solvers.operators import Operators, decompose, join
 from tubal.solvers.parts import Part
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.transforms import Transform
@@ -28,29 +28,11 @@ MIN_BLOCK = 48
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Singular values (rising) of the matrices behind Grams, and an operator made from them."""
+    """What shrinking leaves of singular values (rising), and the operators that shrink."""
 
-    values: Array
-    shrink: Array
+    left: Array
+    shrink: Array | Operators
     """Applied to the matrices it shrinks their singular values by the threshold."""
-
-
-def above(values: Array, vectors: Array, threshold: float) -> Array:
-    """Return `Q diag((1 - threshold / sigma)_+) Q^H`: what is left of directions above it.
-
-    With NumPy slice by slice, over the directions that are left: the shape of a product, and so
-    its rounding, must not depend on which other slices the same thread works on.
-    """
-    xp = namespace(values)
-    big = values > threshold
-    factor = xp.where(big, 1 - threshold / xp.where(big, values, 1.0), 0.0 * values)
-    if not isinstance(values, np.ndarray):
-        return (vectors * xp.astype(factor, vectors.dtype)[:, None, :]) @ slice_adjoint(vectors)
-    out = np.empty_like(vectors)
-    for k, first in enumerate(values.shape[-1] - big.sum(axis=-1)):
-        Q = vectors[k, :, first:]
-        np.matmul(Q * factor[k, first:], Q.conj().T, out=out[k])
-    return out
 
 
 @dataclass(frozen=True)
@@ -85,17 +67,9 @@ class Driver:
 
     def spectrum(self, G: Array, threshold: float) -> Spectrum:
         """Decompose Gram matrices (lower triangles), slices spread over the engine."""
-        xp = namespace(G)
-
-        def decompose(k: slice) -> tuple[Array, Array]:
-            values, vectors = xp.linalg.eigh(G[k, ...])
-            values = xp.sqrt(xp.clip(values, 0.0, None))
-            return values, above(values, vectors, threshold)
-
-        parts = self.engine.over(decompose, G.shape[0])
-        if len(parts) == 1:
-            return Spectrum(*parts[0])
-        return Spectrum(*(xp.concat(list(column)) for column in zip(*parts, strict=True)))
+        parts = self.engine.over(lambda k: decompose(G[k, ...], threshold), G.shape[0])
+        left, operators = zip(*parts, strict=True)
+        return Spectrum(namespace(G).concat(list(left)), join(operators))
 
     def squares(self, G: Array) -> Array:
         """Return the squared singular values (rising) behind Gram matrices."""
@@ -108,12 +82,12 @@ class Driver:
         xp = namespace(values)
         return float(xp.sum(self.omega[:, None] * values))
 
-    def certificate(self, spectrum: Spectrum, threshold: float) -> Certificate:
+    def certificate(self, spectrum: Spectrum) -> Certificate:
         """Return the values of a feasible primal and a feasible dual point at this iterate."""
-        xp = namespace(spectrum.values)
+        xp = namespace(spectrum.left)
         candidate = self.engine.total("candidate", spectrum.shrink)
         if candidate.primal is None:
-            values = xp.clip(spectrum.values - threshold, 0.0, None)
+            values = spectrum.left
         else:
             values = xp.sqrt(self.squares(candidate.primal))
         primal = self.nuclear(values) + (self.lam * candidate.noise if candidate.noise else 0.0)

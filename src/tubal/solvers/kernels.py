@@ -1,5 +1,8 @@
 """The elementwise half of a step, in two passes over a block.
 
+The second pass is one of two: `update` for any relaxation, and `follow` for none, which also
+changes the penalty and measures a residual.
+
 The matrix products of an iteration are left to BLAS; what remains are some twenty elementwise
 operations. Compiled by Numba (the extra `fast`) they are two passes over memory, four times faster
 than NumPy's one pass an operation; without it they run slice by slice, so that temporaries stay in
@@ -54,9 +57,9 @@ def update_numpy(
 ) -> None:
     """Finish a step: `d = tau (D - A + f g), c = a (f g - y) - rho d, A += d + c, y += c`."""
     for k in chunks(g):
-        change, step = g[k], D[k]
+        change = g[k]
         change *= f
-        step -= A[k]
+        step = D[k] - A[k]
         step += change
         step *= tau[k]
         change -= y[k]
@@ -68,6 +71,40 @@ def update_numpy(
         y[k] += change
 
 
+def follow_numpy(
+    g: np.ndarray,
+    f: np.ndarray,
+    D: np.ndarray,
+    A: np.ndarray,
+    y: np.ndarray,
+    rho: np.ndarray,
+    tau: np.ndarray,
+    q: float,
+    omega: np.ndarray,
+) -> float:
+    """Finish a step with `a = 1`, scale y by q; return the sum of `omega (D - J)^2`.
+
+    `d = tau (D - A + f g), J = A - y + d, y = q (f g - rho d), A = J + y`.
+    """
+    total = 0.0
+    for k in chunks(g):
+        new = g[k]
+        new *= f
+        step = D[k] - A[k]
+        step += new
+        step *= tau[k]
+        A[k] -= y[k]
+        A[k] += step
+        np.multiply(step, rho[k], out=y[k])
+        np.subtract(new, y[k], out=y[k])
+        y[k] *= q
+        np.subtract(D[k], A[k], out=step)
+        step *= step
+        total += float(omega[k] @ step.sum(axis=(1, 2)))
+        A[k] += y[k]
+    return total
+
+
 def chunks(A: np.ndarray) -> list[slice]:
     """Cut the slices of a block into groups that fit the cache of a core."""
     size = max(1, CHUNK_BYTES // max(1, A[0].nbytes))
@@ -75,7 +112,7 @@ def chunks(A: np.ndarray) -> list[slice]:
 
 
 @cache
-def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+def _compiled() -> tuple[Callable[..., Any], ...] | None:
     if find_spec("numba") is None:
         return None
     from numba import njit
@@ -106,15 +143,33 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
                     y[k, i, j] = old + change
                     A[k, i, j] += d + change
 
-    return compile_(noise), compile_(update)
+    def follow(g, f, D, A, y, rho, tau, q, omega):  # type: ignore[no-untyped-def]
+        K, r, b = g.shape
+        total = 0.0
+        for k in range(K):
+            part = 0.0
+            for i in range(r):
+                rho_i, tau_i = rho[k, i, 0], tau[k, i, 0]
+                for j in range(b):
+                    new, old, z = f[j] * g[k, i, j], A[k, i, j], D[k, i, j]
+                    d = tau_i * (z - old + new)
+                    J = old - y[k, i, j] + d
+                    scaled = q * (new - rho_i * d)
+                    y[k, i, j] = scaled
+                    A[k, i, j] = J + scaled
+                    part += (z - J) * (z - J)
+            total += omega[k] * part
+        return total
+
+    return compile_(noise), compile_(update), compile_(follow)
 
 
-def passes(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the two passes for problems of this many numbers."""
+def passes(size: int) -> tuple[Callable[..., Any], ...]:
+    """Return the passes `noise`, `update` and `follow` for problems of this many numbers."""
     compiled = _compiled() if size >= SMALL else None
     if compiled is None:
-        return noise_numpy, update_numpy
-    noise, update = compiled
+        return noise_numpy, update_numpy, follow_numpy
+    noise, update, follow = compiled
 
     def noise_pass(x, scale, A, y, rho, w, g):  # type: ignore[no-untyped-def]
         sums = np.zeros(x.shape[-1], x.dtype)
@@ -124,4 +179,7 @@ def passes(size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def update_pass(g, f, D, A, y, rho, tau, a):  # type: ignore[no-untyped-def]
         update(g, f, D, A, y, rho, tau, g.dtype.type(a))
 
-    return noise_pass, update_pass
+    def follow_pass(g, f, D, A, y, rho, tau, q, omega):  # type: ignore[no-untyped-def]
+        return follow(g, f, D, A, y, rho, tau, g.dtype.type(q), omega)
+
+    return noise_pass, update_pass, follow_pass

@@ -37,8 +37,10 @@ from tubal.solvers.represent import RepresentOriginal
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
 
-NEAR = 30
-"""The whole stop test is made once the residuals are so many times the tolerance."""
+NEAR = 4
+"""The whole stop test is made once the largest entry of `Z - J` is so many times the tolerance."""
+MEAN_NEAR = 30
+"""The same for the identity dictionary, where only the mean of a residual is known before."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +93,20 @@ class Published:
         G = driver.place(partial(_following, make, penalties), arrays)
         history: list[Check] = []
         reason, largest, watcher = StopReason.MAX_ITER, np.inf, watching()
+        close = MEAN_NEAR if problem.reduction.kind == "identity" else NEAR
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
             spectrum = driver.spectrum(G, 1 / penalties.b1)
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter
-            near = due or largest <= NEAR * tol
+            near = due or largest <= close * tol
             step = engine.total("follow", spectrum.shrink, Penalties(beta, beta, 1.0), tol, near)
             G, residuals = step.gram, step.residuals
             largest = float(residuals.max())
             if near and largest <= tol:
                 reason = StopReason.RESIDUALS
             if due or reason is StopReason.RESIDUALS:
-                values = driver.certificate(spectrum, 1 / penalties.b1)
+                values = driver.certificate(spectrum)
                 pair, seconds = (penalties.b1, penalties.b2), time.perf_counter() - begin
                 numbers = tuple(float(value) for value in residuals)
                 check = Check(n_iter, values.primal, values.dual, numbers, pair, seconds)
@@ -158,9 +161,11 @@ class Follower:
         elif near:
             residuals = self._sizes(*self._represent(F, Z), tol)
         else:
-            block.advance(F, Z)
+            size = self._mean(block.follow(F, Z, following), Z)
+            if size <= NEAR * tol:
+                size = self._largest(Z - block.J, True)
             self.Z = Z
-            residuals = np.array([self._mean_size(Z - block.J, True)])
+            return Step(block.gram(), np.array([size]))
         return Step(block.set_penalties(following), residuals)
 
     def _represent(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
@@ -193,19 +198,14 @@ class Follower:
 
     def _sizes(self, coefficients: list[Array], fits: list[Array], tol: float) -> np.ndarray:
         """Return sup norms in the original domain, or lower bounds when one exceeds `tol`."""
-        field = self.block.field
-        original = isinstance(field, Original)
-        bounds = [self._mean_size(A, True) for A in coefficients]
-        bounds += [self._mean_size(A, not original) for A in fits]
+        slices = not isinstance(self.block.field, Original)
+        kinds = [True] * len(coefficients) + [slices] * len(fits)
+        tensors = [*coefficients, *fits]
+        bounds = [self._mean_size(A, kind) for A, kind in zip(tensors, kinds, strict=True)]
         if max(bounds) > tol:
             return np.array(bounds)
-        transform, U = self.problem.transform, self.problem.reduction.U
-        for i, A in enumerate([*coefficients, *fits]):
-            if i < len(coefficients):
-                tensor = transform.inverse(A, axis=0)
-            else:
-                tensor = A if original else transform.inverse(U @ A, axis=0)
-            bounds[i] = float(namespace(tensor).max(namespace(tensor).abs(tensor)))
+        for i, A in enumerate(tensors):
+            bounds[i] = self._largest(A, kinds[i], lift=i >= len(coefficients))
             if bounds[i] > tol:
                 break
         return np.array(bounds)
@@ -214,10 +214,20 @@ class Follower:
         """Root mean square entry in the original domain: at most the largest entry."""
         if not slices:
             return float(namespace(A).sum(A * A) / np.prod(A.shape)) ** 0.5
+        return self._mean(self.block.field.square(A), A)
+
+    def _mean(self, square: float, A: Array) -> float:
+        """Root mean square entry of the tensor with slices A and this squared norm."""
         # Coordinates may stand for tensors with n1 rows; counting those keeps it a lower bound.
         rows = max(self.problem.data.n1, A.shape[1])
-        entries = rows * A.shape[-1] * self.problem.transform.n3
-        return (self.block.field.square(A) / entries) ** 0.5
+        return (square / (rows * A.shape[-1] * self.problem.transform.n3)) ** 0.5
+
+    def _largest(self, A: Array, slices: bool, lift: bool = False) -> float:
+        """Return the largest entry in the original domain; coordinates of data are lifted."""
+        if slices:
+            U = self.problem.reduction.U
+            A = self.problem.transform.inverse(U @ A if lift else A, axis=0)
+        return float(namespace(A).max(namespace(A).abs(A)))
 
     def take_best(self) -> Array:
         """Hand over the last output, made to fit the data where there is no noise."""

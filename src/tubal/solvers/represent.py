@@ -56,13 +56,26 @@ class Represent(Block):
         self.A += change
         self.y += change
 
+    def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
+        """Do one iteration, `Z = F A`, and change the penalties, without relaxation.
+
+        Returns the squared norm of `Z - J`.
+        """
+        self.advance(F, Z)
+        square = self.field.square(Z - self.J)
+        self._rescale(penalties)
+        return square
+
     def set_penalties(self, penalties: Penalties) -> Array:
         """Change the penalties; J and the multiplier stay what they are."""
+        self._rescale(penalties)
+        return gram(self.A)
+
+    def _rescale(self, penalties: Penalties) -> None:
         self.A -= self.y
         self.y *= self.penalties.b1 / penalties.b1
         self.A += self.y
         self._prepare(penalties)
-        return gram(self.A)
 
     def measure(self, F: Array) -> np.ndarray:
         """Return the balance of `Z = J` and of `B = D J`."""
@@ -172,18 +185,36 @@ class RepresentFast(RepresentReduced):
         self, field: Reduced, penalties: Penalties, J: Array, Y: Array, size: int = 0
     ) -> None:
         super().__init__(field, penalties, J, Y)
-        self._noise_pass, self._update_pass = passes(size)
+        self._noise_pass, self._update_pass, self._follow_pass = passes(size)
 
     def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
-        x, A, y = (_real_view(array) for array in (self.field.x, self.A, self.y))
+        g, f = self._noise_views()
+        D = F @ self.A if product is None else product
+        relax = self.penalties.relax
+        self._update_pass(g, f, *self._views(D), self._rho, self._tau, relax)
+
+    def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
+        """Do one iteration, `Z = F A`, and change the penalties, without relaxation."""
+        g, f = self._noise_views()
+        q = self.penalties.b1 / penalties.b1
+        rho, tau, omega = self._rho, self._tau, self.field.omega
+        square = self._follow_pass(g, f, *self._views(Z), rho, tau, q, omega)
+        self._prepare(penalties)
+        return float(square)
+
+    def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the noise step projects, and the factors that do it, one a real number."""
+        x, A, y = self._views(self.field.x)
         g = np.empty_like(A)
         sums = self._noise_pass(x, self._scale, A, y, self._rho, self._weights, g)
         pairs = A.shape[-1] // self.A.shape[-1]
         norms = np.sqrt(sums.reshape(-1, pairs).sum(axis=1))
-        f = np.repeat(self._factor(norms), pairs)
-        D = _real_view(F @ self.A if product is None else product.copy())
-        self._update_pass(g, f, D, A, y, self._rho, self._tau, self.penalties.relax)
+        return g, np.repeat(self._factor(norms), pairs)
+
+    def _views(self, first: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return an array, A and y as real ones."""
+        return tuple(_real_view(array) for array in (first, self.A, self.y))
 
 
 class RepresentOriginal(Represent):
@@ -211,12 +242,11 @@ class RepresentOriginal(Represent):
         change -= moved
         self.G += change
 
-    def set_penalties(self, penalties: Penalties) -> Array:
-        """Change the penalties."""
+    def _rescale(self, penalties: Penalties) -> None:
         self.G -= self.Y
         self.G *= penalties.b2 / self.penalties.b2
         self.G += self.Y
-        return super().set_penalties(penalties)
+        super()._rescale(penalties)
 
     def multiplier(self) -> Array:
         """Return `Yn`."""
