@@ -257,6 +257,25 @@ class TestSelect:
         assert other.chosen.modularity != found.chosen.modularity
         assert kept.sum() == 64
 
+    @pytest.mark.parametrize(("n_clusters", "looked_at"), [(2, 30), (4, 40), (10, 60), (None, 60)])
+    def test_how_many_samples(self, monkeypatch, n_clusters, looked_at):
+        """Ten a cluster, between 30 and 60; when the number is not known, the most."""
+        monkeypatch.setattr(selection, "MOST_SAMPLES", 60)
+        monkeypatch.setattr(selection, "ENOUGH_SAMPLES", 30)
+        monkeypatch.setattr(selection, "PER_CLUSTER", 10)
+        X, _ = planted("dct")
+        found = choose(X, [View("dct"), View("dft")], n_clusters=n_clusters)
+        assert len(found.chosen.labels) == looked_at < len(X)
+
+    def test_a_handicap_is_shown(self):
+        X, _ = planted("dct")
+        found = choose(X, [View("dct"), View("none", None)], n_clusters=4)
+        plain, vectors = sorted(found.candidates, key=lambda candidate: candidate.has_handicap)
+        assert plain.rating == pytest.approx(plain.modularity, abs=1e-6)
+        assert vectors.rating == pytest.approx(vectors.modularity - selection.CLEARLY, abs=1e-6)
+        assert str(vectors).endswith(f", counts as {vectors.rating:.3f}")
+        assert f"not {vectors}" in str(found)
+
     def test_more_clusters_than_samples_looked_at(self, monkeypatch):
         monkeypatch.setattr(selection, "MOST_SAMPLES", 10)
         X, _ = planted("dct")

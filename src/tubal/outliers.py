@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -174,7 +175,7 @@ class Consensus(Detector):
                 break
             inliers = new
         cut = _clear_gap(scores, tail_cut(scores, level, self.false_alarms))
-        scorer = _ConsensusScorer(scale, table, self.n_neighbors)
+        scorer = _ConsensusScorer(scale, replace(table), self.n_neighbors)  # without `columns`
         return Detection(scores, _centred(scores, cut), scorer)
 
 
@@ -264,26 +265,38 @@ def _residual_energy(new: Representation, n_jobs: int | None = None) -> np.ndarr
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Samples as rows of unit norm; `seen` is None when nothing is missing."""
+    """Samples as rows of unit norm, less a common centre; `seen` is None when nothing is missing.
+
+    Only differences of samples count. Without what is common to all, single precision does.
+    """
 
     x: np.ndarray
     seen: np.ndarray | None
     size: np.ndarray  # logarithm of the norm that a sample had before it was scaled
+    centre: np.ndarray
 
     @classmethod
-    def of(cls, representation: Representation) -> _Table:
+    def of(cls, representation: Representation, fitted: _Table | None = None) -> _Table:
+        """Return the samples in question; `fitted` are those of the fit, None for themselves."""
         samples = representation.samples
         n = samples.n_samples
         x = samples.values.reshape(n, -1)
         seen = None if samples.observed is None else samples.observed.reshape(n, -1)
         size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
         logs = np.log(np.maximum(representation.sizes(), 1e-100))
-        return cls(x / np.where(size > 0, size, 1)[:, None], seen, logs)
+        x = x / np.where(size > 0, size, 1)[:, None]
+        centre = _mean(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
+        return cls((x - centre).astype(np.float32), seen, logs, centre)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The entries of each column, one after the other in memory."""
+        return np.ascontiguousarray(self.x.T)
 
     def median(self, rows: np.ndarray) -> np.ndarray:
         """Return the median of some rows, of the entries seen."""
         if self.seen is None:
-            return _median_of_rows(self.x[rows])
+            return _median(self.columns[:, rows])
         ordered = np.sort(np.where(self.seen[rows], self.x[rows], np.inf), axis=0)
         count = self.seen[rows].sum(axis=0)
         middle = [np.clip((count - 1 + shift) // 2, 0, len(ordered) - 1) for shift in (0, 1)]
@@ -297,7 +310,9 @@ class _Table:
         """
         out = np.full(index.shape, np.inf)
         for i, column in zip(index.T, out.T, strict=True):
-            squares = (self.x - other.x[i]) ** 2
+            squares = other.x[i]
+            squares -= self.x
+            squares *= squares
             both = _both(self.seen, None if other.seen is None else other.seen[i])
             if both is None:
                 column[:] = squares.mean(axis=1)
@@ -321,6 +336,10 @@ class _Views:
     lonely: np.ndarray
     residual: np.ndarray
     beside: np.ndarray  # logarithm of the size, over the median of those of the neighbours
+
+    @cached_property
+    def apart_squared(self) -> np.ndarray:
+        return self.apart**2
 
     @classmethod
     def of(
@@ -349,12 +368,13 @@ def _differences(
     table: _Table, fitted: _Table, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return mean moduli of the differences to some samples, and which entries have any."""
-    total, pairs = np.zeros_like(table.x), np.zeros_like(table.x)
+    total, pairs = np.zeros_like(table.x), np.zeros_like(table.x[:, :1])
     for i in index.T:
-        there = np.broadcast_to((i >= 0)[:, None], table.x.shape)
-        both = there if fitted.seen is None else there & fitted.seen[i]
-        total += both * np.abs(table.x - fitted.x[i])
-        pairs += both
+        both = (i >= 0)[:, None] if fitted.seen is None else (i >= 0)[:, None] & fitted.seen[i]
+        apart = fitted.x[i]
+        apart -= table.x
+        total += np.where(both, np.abs(apart, out=apart), 0)
+        pairs = pairs + both
     shared = None if fitted.seen is None else pairs > 0
     return total / np.maximum(pairs, 1), _both(table.seen, shared)
 
@@ -377,21 +397,25 @@ class _Scale:
         """Return it with the values of the views, which scores are made from."""
         table = views.table
         median = table.median(inliers)
-        far = _entry_weights(_mean(np.abs(table.x - median), table.seen, inliers))
-        apart = _entry_weights(_mean(views.apart**2, views.shared, inliers))
+        far = _far(table, median)
+        weights = _entry_weights(_mean(far, table.seen, inliers))
+        apart = _entry_weights(_mean(views.apart_squared, views.shared, inliers))
         nothing = np.zeros((2, len(inliers)))
-        raw = cls(median, far, apart, np.zeros(6), np.ones(6), inliers, company, nothing)
-        values = raw.values(views)
+        raw = cls(median, weights, apart, np.zeros(6), np.ones(6), inliers, company, nothing)
+        values = raw.values(views, far)
         location = np.median(values[:, inliers], axis=1)
         spread = 1.4826 * np.median(np.abs(values[:, inliers] - location[:, None]), axis=1)
         spread = np.maximum(spread, LEAST_SPREAD)
         usual = (values[:2] - location[:2, None]) / spread[:2, None]
         return replace(raw, location=location, spread=spread, usual=usual), values
 
-    def values(self, views: _Views) -> np.ndarray:
-        """Return the views of each sample, on the scale where inliers are symmetric."""
+    def values(self, views: _Views, far: np.ndarray) -> np.ndarray:
+        """Return the views of each sample, on the scale where inliers are symmetric.
+
+        `far` is what `_far` says of them; it is overwritten.
+        """
         table = views.table
-        far = _average(np.sqrt(np.abs(table.x - self.median)), table.seen, self.global_weights)
+        far = _average(np.sqrt(far, out=far), table.seen, self.global_weights)
         apart = _average(views.apart, views.shared, self.local_weights)
         lonely = np.clip(views.lonely, 1e-6, 1 - 1e-6)
         return np.stack(
@@ -437,8 +461,10 @@ class _ConsensusScorer:
     n_neighbors: int
 
     def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
-        views = _Views.of(new, _Table.of(new), self.fitted, self.n_neighbors, n_jobs)
-        return self.scale.scores(views, self.scale.values(views))
+        table = _Table.of(new, self.fitted)
+        views = _Views.of(new, table, self.fitted, self.n_neighbors, n_jobs)
+        values = self.scale.values(views, _far(table, self.scale.median))
+        return self.scale.scores(views, values)
 
 
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
@@ -463,6 +489,12 @@ def _truncated_mean(mean: float, end: float) -> float:
     return (low + high) / 2
 
 
+def _far(table: _Table, median: np.ndarray) -> np.ndarray:
+    """Return how far each entry is from the median."""
+    far = table.x - median
+    return np.abs(far, out=far)
+
+
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
     """Return where both masks hold; None is a mask that hides nothing."""
     if one is None or other is None:
@@ -473,7 +505,7 @@ def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None
 def _mean(A: np.ndarray, there: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
     """Return the mean over some rows, of the entries that are there."""
     if there is None:
-        return (rows / max(rows.sum(), 1)) @ A
+        return (rows / max(rows.sum(), 1)).astype(A.dtype) @ A
     return np.where(there[rows], A[rows], 0).sum(axis=0) / np.maximum(there[rows].sum(axis=0), 1)
 
 
@@ -492,12 +524,12 @@ def _length(z: np.ndarray) -> np.ndarray:
 def _entry_weights(d: np.ndarray) -> np.ndarray:
     """Return `(d + .03 mean d)^(-1/2)`, zero when d is."""
     level = d + 0.03 * d.mean()
-    return np.where(level > 0, 1 / np.sqrt(np.where(level > 0, level, 1)), 0)
+    return np.where(level > 0, 1 / np.sqrt(np.where(level > 0, level, 1)), 0).astype(d.dtype)
 
 
-def _median_of_rows(A: np.ndarray) -> np.ndarray:
-    """Return `np.median(A, axis=0)`, by partial sorts along memory."""
-    n, columns = len(A), np.ascontiguousarray(A.T)
+def _median(columns: np.ndarray) -> np.ndarray:
+    """Return `np.median(columns, axis=1)`, by partial sorts along memory; they are overwritten."""
+    n = columns.shape[1]
     columns.partition(sorted({(n - 1) // 2, n // 2}), axis=1)
     return (columns[:, (n - 1) // 2] + columns[:, n // 2]) / 2
 

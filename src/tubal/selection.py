@@ -23,13 +23,15 @@ from tubal.representation import Representation
 from tubal.scales import View, in_range
 
 MOST_SAMPLES = 2000
-"""From larger sets so many samples are drawn for the choice."""
+ENOUGH_SAMPLES = 800
+PER_CLUSTER = 20
+"""From larger sets PER_CLUSTER samples a cluster are drawn for the choice, within these limits."""
 
 COMPARED = (0.5, 1.0)
 """Effective ranks at which views are compared, as multiples of the suggested one."""
 
-CLEARLY = 0.005
-"""Views with a handicap have to be better by this much.
+CLEARLY = 0.01
+"""Views with a handicap have to be better by this much, twice what chance makes of a sample.
 
 Those are vectors, which forget the shape of the samples, and a transform made from the very samples
 that it is judged on.
@@ -73,6 +75,24 @@ class Candidate:
     rank: float
     labels: np.ndarray = field(repr=False, compare=False)
 
+    @property
+    def rating(self) -> float:
+        """What candidates are sorted by: the modularity, less `CLEARLY` with a handicap.
+
+        What differs by rounding is equal.
+        """
+        return round(self.modularity - self.has_handicap * CLEARLY, 6)
+
+    @property
+    def has_handicap(self) -> bool:
+        """Whether the view has to be clearly better than others."""
+        transform = self.view.transform
+        return self.view.axis is None or (isinstance(transform, str) and transform == "data")
+
+    def __str__(self) -> str:
+        counted = f", counts as {self.rating:.3f}" if self.has_handicap else ""
+        return f"{self.view}: {self.modularity:.3f}{counted}"
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -115,7 +135,7 @@ class Selection:
             f"transform {self.view}: modularity {self.chosen.modularity:.3f} "
             f"with {self.n_clusters} clusters, effective rank {self.chosen.rank:.3g}"
         ]
-        lines += [f"  not {c.view}: {c.modularity:.3f}" for c in self.candidates[1:]]
+        lines += [f"  not {candidate}" for candidate in self.candidates[1:]]
         lines.append(f"agreement of the two best: {self.confidence:.2f}")
         return "\n".join(lines)
 
@@ -136,7 +156,7 @@ def select(
     rows : Representation
         The samples of a fit; missing entries are filled by what it explains.
     kept : bool array
-        Which samples take part; of more than MOST_SAMPLES a random choice does.
+        Which samples take part; of many a random choice does.
     candidates : sequence of View or None
         None: `views` of the samples. Of equally good ones the first is taken.
     n_clusters : int or None
@@ -147,12 +167,15 @@ def select(
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     chosen = np.flatnonzero(kept)
-    if len(chosen) > MOST_SAMPLES:
-        chosen = rng.permutation(chosen)[:MOST_SAMPLES]
+    most = MOST_SAMPLES
+    if n_clusters is not None:
+        most = min(max(ENOUGH_SAMPLES, PER_CLUSTER * n_clusters), most)
+    if len(chosen) > most:
+        chosen = rng.permutation(chosen)[:most]
         kept = np.isin(np.arange(len(kept)), chosen)
     candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
     found = list(_judged(_alone(rows, kept), candidates, n_clusters, seed, n_jobs))
-    ordered = sorted(found, key=_rating, reverse=True)
+    ordered = sorted(found, key=lambda candidate: candidate.rating, reverse=True)
     return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
 
 
@@ -160,13 +183,6 @@ def _alone(rows: Representation, kept: np.ndarray) -> Representation:
     """Return the samples that take part, complete, in the precision in which they are compared."""
     samples = Samples(in_range(rows.complete()[kept]), None, rows.samples.table)
     return replace(rows, samples=samples, twins=np.arange(samples.n_samples))
-
-
-def _rating(found: Candidate) -> float:
-    """Return what candidates are sorted by; what differs by rounding is equal."""
-    view = found.view
-    handicap = view.axis is None or (isinstance(view.transform, str) and view.transform == "data")
-    return round(found.modularity - handicap * CLEARLY, 6)
 
 
 def _judged(
