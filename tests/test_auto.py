@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,8 @@ class TestView:
         assert given._graph().view == View("dft", 1)
         more = fit(X, graph=MultiScale(8))
         assert more.selection_ == fitted.selection_
+        assert more.selection_.n_neighbors is None
+        assert more._graph().n_neighbors == 8
         assert more._graph() == MultiScale(8, view=View("dct", 1))
 
     def test_old_samples(self, data, fitted):
@@ -123,6 +126,22 @@ class TestView:
         assert est.selection_.view == View("dct", 1)
         check_same_fit(est, fit(X, transform="dft", graph=MultiScale(view=View("dct", 1))))
         assert agreement(labels, est.labels_) > 0.95
+        check_old_samples(est, X)
+
+    def test_an_open_number_of_neighbours(self, data, fitted):
+        X = data[0]
+        est = fit(X, graph=MultiScale((5, 3, 9)))
+        chosen = est.selection_
+        assert chosen == replace(fitted.selection_, neighbourhoods=chosen.neighbourhoods)
+        assert {each.count for each in chosen.neighbourhoods} == {5, 3, 9}
+        view = View("dct", 1)
+        same = fit(X, transform="dft", graph=MultiScale(chosen.n_neighbors, view=view))
+        check_same_fit(est, same)
+        alone = fit(X, transform="dft", graph=MultiScale((5, 3, 9), view=view))
+        assert [candidate.view for candidate in alone.selection_.candidates] == [view]
+        assert alone.selection_.neighbourhoods == chosen.neighbourhoods
+        plain = fit(X, transform="dct", graph=MultiScale((4, 6)))
+        assert plain.selection_.n_neighbors in (4, 6)
         check_old_samples(est, X)
 
     @pytest.mark.parametrize("axis", [0, 1])

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 import naive
 from tubal import metrics, selection, spectral, transforms
 from tubal.datasets import make_tensor_subspaces
-from tubal.graph import Nearest
+from tubal.graph import MultiScale, Nearest
 from tubal.input import Samples
 from tubal.representation import Representation, Ties
 from tubal.scales import ScaleKernel, View
@@ -275,6 +275,35 @@ class TestSelect:
         assert vectors.rating == pytest.approx(vectors.modularity - selection.CLEARLY, abs=1e-6)
         assert str(vectors).endswith(f", counts as {vectors.rating:.3f}")
         assert f"not {vectors}" in str(found)
+
+    def test_the_number_of_neighbours_by_its_definition(self):
+        X, _ = planted("dct")
+        X = X + 3 * X.std() * np.random.default_rng(0).standard_normal(X.shape)
+        rows, everyone = given_as(X), np.ones(len(X), bool)
+        counts = (7, 3, 5, 12)
+        found = choose(rows, [View("dct")], n_clusters=4, neighbours=counts)
+        seed = int(np.random.RandomState(0).randint(2**31 - 1))
+        cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
+        parts = {
+            n: cut(MultiScale(n, view=View("dct")).build(rows, everyone), 4, seed).labels
+            for n in counts
+        }
+        expected = {
+            n: np.mean([adjusted_rand_score(parts[n], parts[m]) for m in counts if m != n])
+            for n in counts
+        }
+        assert len(set(np.round(list(expected.values()), 6))) > 2
+        given = {each.count: each.agreement for each in found.neighbourhoods}
+        assert given == pytest.approx(expected)
+        assert expected[found.n_neighbors] == max(expected.values())
+        assert f"{found.n_neighbors} neighbours: agreement" in str(found)
+
+    def test_no_number_of_neighbours_is_chosen_from_none(self):
+        X, _ = planted("dct")
+        found = choose(X, [View("dct")], n_clusters=4, neighbours=())
+        assert found.neighbourhoods == ()
+        assert found.n_neighbors is None
+        assert "neighbours" not in str(found)
 
     def test_more_clusters_than_samples_looked_at(self, monkeypatch):
         monkeypatch.setattr(selection, "MOST_SAMPLES", 10)

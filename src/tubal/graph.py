@@ -113,7 +113,9 @@ class MultiScale(Graph):
 
     Parameters
     ----------
-    n_neighbors : int
+    n_neighbors : int or tuple of int
+        A tuple leaves the number open: an estimator chooses it (`tubal.selection`), and without
+        one the first counts.
     tree : bool
         Whether to add the maximum spanning tree.
     factors : tuple of float
@@ -122,13 +124,17 @@ class MultiScale(Graph):
         Arrangement and transform under which samples are compared; None: those of the fit.
     """
 
-    n_neighbors: int = 5
+    n_neighbors: int | tuple[int, ...] = 5
     tree: bool = True
     factors: tuple[float, ...] = FACTORS
     view: View | None = None
 
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
+        if not self.choices:
+            msg = "n_neighbors must be a positive integer or a tuple of some, got ()"
+            raise ValueError(msg)
+        for count in self.choices:
+            check_count("n_neighbors", count)
         check_flag("tree", self.tree)
         check_positives("factors", self.factors)
         view: Any = self.view
@@ -142,14 +148,20 @@ class MultiScale(Graph):
         """Return the affinity between the samples of the fit, empty for those not kept."""
         if not kept.any():
             return scipy.sparse.csr_array((len(kept), len(kept)))
-        inner = self._inner(representation, kept)
-        n = int(kept.sum())
-        if 4 * n**2 <= MOST_BYTES:
-            ties = cast(ScaleKernel, inner.similarity).whole(n_jobs)
-            inner = replace(inner, coefficients=ties, similarity=ties)
-        graph = self._nearest.build(inner, np.ones(n, bool), n_jobs)
+        inner = self.compared(representation, kept, n_jobs)
+        graph = self._nearest.build(inner, np.ones(int(kept.sum()), bool), n_jobs)
         place = _places(kept)
         return scipy.sparse.csr_array(place.T @ graph @ place)
+
+    def compared(
+        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> Representation:
+        """Return the kept samples alone, with their similarities: as a table where it is small."""
+        inner = self._inner(representation, kept)
+        if 4 * int(kept.sum()) ** 2 > MOST_BYTES:
+            return inner
+        ties = cast(ScaleKernel, inner.similarity).whole(n_jobs)
+        return replace(inner, coefficients=ties, similarity=ties)
 
     def votes(
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
@@ -171,7 +183,12 @@ class MultiScale(Graph):
 
     @property
     def _nearest(self) -> Nearest:
-        return Nearest(self.n_neighbors, self.tree)
+        return Nearest(self.choices[0], self.tree)
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """The numbers of neighbours that it leaves open, or the one."""
+        return self.n_neighbors if isinstance(self.n_neighbors, tuple) else (self.n_neighbors,)
 
     def _inner(self, fitted: Representation, kept: np.ndarray) -> Representation:
         """Return the kept samples with their similarities, made once."""

@@ -1,9 +1,13 @@
-"""Which transform, along which axis of a sample: chosen from the data, without labels.
+"""Which transform, along which axis, and how many neighbours: chosen from the data, without labels.
 
 A `View` says which axis of a sample takes the place of n1 and which transform runs along the
 others. Each view gives a graph of the samples (`tubal.graph.MultiScale`), and each graph a
 partition; the view whose partition has the largest modularity on its own graph is chosen. No
 program is solved for it. Outliers disturb the choice, so it is made among the samples kept.
+
+Modularities of graphs with more and with fewer edges do not compare. Of several numbers of
+neighbours that one is chosen whose partition agrees best with those of the others; that takes all
+samples, since a sample of the set has other neighbours.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from tubal import spectral
-from tubal.graph import MultiScale
+from tubal.graph import MultiScale, Nearest
 from tubal.input import Samples
 from tubal.representation import Representation
 from tubal.scales import View, in_range
@@ -36,6 +40,10 @@ CLEARLY = 0.01
 Those are vectors, which forget the shape of the samples, and a transform made from the very samples
 that it is judged on.
 """
+
+
+QUICK_CUT = spectral.Cut(spectral.DiffusionWard(times=(12,)))
+"""How graphs are cut that are compared with each other."""
 
 
 def views(shape: Sequence[int]) -> list[View]:
@@ -95,6 +103,21 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Neighbourhood:
+    """A number of neighbours, and what it gave.
+
+    Attributes
+    ----------
+    count : int
+    agreement : float
+        Mean adjusted Rand index of its partition with those of the other numbers.
+    """
+
+    count: int
+    agreement: float
+
+
+@dataclass(frozen=True)
 class Selection:
     """What was chosen, from what, and how sure that is.
 
@@ -104,10 +127,13 @@ class Selection:
         Best first; the first one was chosen.
     n_clusters : int
         Number of clusters that the partitions had.
+    neighbourhoods : tuple of Neighbourhood
+        Best first; the first one was chosen. Empty when the number was not open.
     """
 
     candidates: tuple[Candidate, ...]
     n_clusters: int
+    neighbourhoods: tuple[Neighbourhood, ...] = ()
 
     @property
     def chosen(self) -> Candidate:
@@ -130,6 +156,11 @@ class Selection:
         first, second = self.candidates[:2]
         return float(max(0.0, adjusted_rand_score(first.labels, second.labels)))
 
+    @property
+    def n_neighbors(self) -> int | None:
+        """The number of neighbours that was chosen, None when it was not open."""
+        return self.neighbourhoods[0].count if self.neighbourhoods else None
+
     def __str__(self) -> str:
         lines = [
             f"transform {self.view}: modularity {self.chosen.modularity:.3f} "
@@ -137,6 +168,9 @@ class Selection:
         ]
         lines += [f"  not {candidate}" for candidate in self.candidates[1:]]
         lines.append(f"agreement of the two best: {self.confidence:.2f}")
+        if self.neighbourhoods:
+            others = [f"{n.count}: {n.agreement:.2f}" for n in self.neighbourhoods]
+            lines.append(f"{self.n_neighbors} neighbours: agreement {', '.join(others)}")
         return "\n".join(lines)
 
 
@@ -146,10 +180,11 @@ def select(
     candidates: Sequence[View] | None = None,
     *,
     n_clusters: int | None = None,
+    neighbours: Sequence[int] = (),
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
-    """Choose the view whose partition is the most modular.
+    """Choose the view whose partition is the most modular, and how many neighbours tie a sample.
 
     Parameters
     ----------
@@ -161,12 +196,14 @@ def select(
         None: `views` of the samples. Of equally good ones the first is taken.
     n_clusters : int or None
         None estimates it: the surest estimate of all views, the same for all.
+    neighbours : sequence of int
+        Numbers to choose from, of equally good ones the first; nothing is chosen by default.
     random_state : int, RandomState or None
     n_jobs : int or None
     """
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
-    chosen = np.flatnonzero(kept)
+    chosen, all_kept = np.flatnonzero(kept), kept
     most = MOST_SAMPLES
     if n_clusters is not None:
         most = min(max(ENOUGH_SAMPLES, PER_CLUSTER * n_clusters), most)
@@ -176,7 +213,10 @@ def select(
     candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
     found = list(_judged(_alone(rows, kept), candidates, n_clusters, seed, n_jobs))
     ordered = sorted(found, key=lambda candidate: candidate.rating, reverse=True)
-    return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
+    best = ordered[0]
+    count = len(np.unique(best.labels))
+    agreeing = _agreeing(neighbours, best.view, _alone(rows, all_kept), count, seed, n_jobs)
+    return Selection(tuple(ordered), count, agreeing)
 
 
 def _alone(rows: Representation, kept: np.ndarray) -> Representation:
@@ -196,10 +236,33 @@ def _judged(
     if n_clusters is None:
         n_clusters = _number([W for _, W, _ in made], seed)
     n_clusters = min(n_clusters, rows.samples.n_samples)
-    cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
     for view, W, rank in made:
-        labels = cut(W, n_clusters, seed).labels
+        labels = QUICK_CUT(W, n_clusters, seed).labels
         yield Candidate(view, spectral.modularity(W, labels), rank, labels)
+
+
+def _agreeing(
+    neighbours: Sequence[int],
+    view: View,
+    rows: Representation,
+    n_clusters: int,
+    seed: int,
+    n_jobs: int | None,
+) -> tuple[Neighbourhood, ...]:
+    """Compare the partitions of graphs with different numbers of neighbours."""
+    if len(neighbours) == 0:
+        return ()
+    everyone = np.ones(rows.samples.n_samples, bool)
+    compared = MultiScale(view=view).compared(rows, everyone, n_jobs)
+    graphs = [Nearest(count).build(compared, everyone, n_jobs) for count in neighbours]
+    cuts = [QUICK_CUT(W, n_clusters, seed).labels for W in graphs]
+    agreement = np.array([[adjusted_rand_score(a, b) for b in cuts] for a in cuts])
+    others = max(1, len(cuts) - 1)
+    found = [
+        Neighbourhood(count, float((row.sum() - 1) / others))
+        for count, row in zip(neighbours, agreement, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda each: round(each.agreement, 6), reverse=True))
 
 
 def _graph_of(view: View, rows: Representation, n_jobs: int | None) -> tuple[Any, float]:

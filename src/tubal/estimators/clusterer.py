@@ -16,6 +16,7 @@ from tubal.estimators.model import TensorModel, check_contamination, is_auto, ne
 from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
 from tubal.representation import Representation
+from tubal.scales import View
 from tubal.selection import select
 
 
@@ -210,23 +211,29 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         return n_clusters
 
     def _graph(self) -> graphs.Graph:
-        """Return the graph, with the view that was chosen for it."""
+        """Return the graph, with the view and the neighbourhood that were chosen for it."""
         graph = graphs.resolve(self._frozen.graph, self._auto_graph)
         chosen = self.__dict__.get("selection_")
         if chosen is None or not isinstance(graph, graphs.MultiScale):
             return graph
-        return replace(graph, view=chosen.view)
+        n_neighbors = chosen.n_neighbors or graph.n_neighbors
+        return replace(graph, view=chosen.view, n_neighbors=n_neighbors)
 
     def _choose(self, kept: np.ndarray, n_clusters: int | None) -> None:
-        """Choose the view of the graph from the data, when that is left open."""
+        """Choose view and neighbourhood of the graph from the data, when they are left open."""
         self.__dict__.pop("selection_", None)
         graph = self._graph()
-        open_view = isinstance(graph, graphs.MultiScale) and graph.view is None
-        if open_view and is_auto(getattr(self._frozen, "transform", None)):
+        if not isinstance(graph, graphs.MultiScale):
+            return
+        open_view = graph.view is None and is_auto(getattr(self._frozen, "transform", None))
+        open_count = len(graph.choices) > 1
+        if open_view or open_count:
             self.selection_ = select(
                 self._fitted,
                 kept,
+                None if open_view else [graph.view or View(self._fitted.transform)],
                 n_clusters=n_clusters,
+                neighbours=graph.choices if open_count else (),
                 random_state=self._seed,
                 n_jobs=self._frozen.n_jobs,
             )

@@ -369,8 +369,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     eigenvalues_ : array
         Smallest eigenvalues of the normalised Laplacian.
     selection_ : Selection
-        What `transform="auto"` chose, the alternatives and how sure the choice is; only when there
-        was a choice.
+        What `transform="auto"` or a graph with an open number of neighbours chose, the
+        alternatives and how sure the choice is; only when there was a choice.
     solution_ : Solution
         Of the convex program, in the scale of the normalised samples.
     certificate_ : Certificate
