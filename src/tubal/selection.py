@@ -34,8 +34,8 @@ PER_CLUSTER = 20
 COMPARED = (0.5, 1.0)
 """Effective ranks at which views are compared, as multiples of the suggested one."""
 
-CLEARLY = 0.01
-"""Views with a handicap have to be better by this much, twice what chance makes of a sample.
+CLEARLY = 0.0075
+"""Views with a handicap have to be better by this much, more than chance makes of a sample.
 
 Those are vectors, which forget the shape of the samples, and a transform made from the very samples
 that it is judged on.
