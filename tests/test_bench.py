@@ -95,7 +95,7 @@ def test_every_cell_has_a_published_value():
         }
         # No numbers are published for synthetic data with missing entries, and the other readings
         # are ours.
-        unpublished = ("synthetic-missing", "readings")
+        unpublished = ("synthetic-missing", "readings", "readings-missing")
         expected = set() if experiment.name in unpublished else cells
         assert cells & keys == expected
 
@@ -1012,3 +1012,18 @@ class TestSharedCompletions:
         cluster("OR-TLRR-DCT", fixed, drawn, 0, 1)
         cluster(method, fixed, Drawn(2 * drawn.X, drawn.labels), 0, 1)
         assert len(counts) == 3
+
+
+def test_a_dictionary_without_holes():
+    """The setting hands it over; nothing of it is missing."""
+    drawn = small_draw()
+    holes = np.random.default_rng(0).random(drawn.X.shape) < 0.2
+    X = np.where(holes, np.nan, drawn.X)
+    setting = Setting("synthetic", "small", None, {"outliers": None}, whole_dictionary=True)
+    found, _ = cluster("OR-TLRR-DFT", setting, Drawn(X, drawn.labels, drawn.X), 0, 1)
+    expected = estimator("OR-TLRR-DFT", 2, {"outliers": None, "dictionary": drawn.X}, 0, 1).fit(X)
+    assert found.objective == pytest.approx(expected.certificate_.primal)
+    plain, _ = cluster(
+        "OR-TLRR-DFT", replace(setting, whole_dictionary=False), Drawn(X, drawn.labels), 0, 1
+    )
+    assert plain.objective != pytest.approx(found.objective, rel=1e-3)

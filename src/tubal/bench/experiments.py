@@ -42,7 +42,7 @@ class Drawn:
     labels : int array
         -1 for outliers.
     clean : array or None
-        What is known of the truth, for synthetic data.
+        What is known of the truth: synthetic data without outliers, pictures without holes.
     transform : object or None
         The transform under which synthetic data was made.
     """
@@ -67,6 +67,8 @@ class Setting:
         Parameters of the estimators that belong to the setting.
     fixed : bool
         Whether all draws have the same data, so that only the cut is random.
+    whole_dictionary : bool
+        Whether the dictionary is the data without its holes.
     """
 
     dataset: str
@@ -74,6 +76,7 @@ class Setting:
     draw: Callable[[int], Drawn]
     overrides: Mapping[str, Any] = field(default_factory=dict)
     fixed: bool = False
+    whole_dictionary: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def estimator(
     if method.endswith(CERTIFIED):
         options |= {"solver": "certified", "tol": CERTIFIED_GAP}
     named = find(method.removesuffix(CERTIFIED))
-    if "completion" in named.settings:
+    if named.settings["completion"] is not None:
         filler = clone(named.settings["completion"]).set_params(n_jobs=n_jobs)
         if method.endswith(CERTIFIED):
             filler.set_params(solver="certified", tol=CERTIFIED_GAP)
@@ -129,6 +132,8 @@ def cluster(
     """
     n_clusters = len(np.unique(drawn.labels[drawn.labels >= 0]))
     est = estimator(method, n_clusters, setting.overrides, seed, n_jobs)
+    if setting.whole_dictionary:
+        est.set_params(dictionary=drawn.clean)
     fit = fit_once(est, drawn.X, setting.fixed)
     found = _agreement(drawn.labels, _cut(fit, n_clusters, est.partition, seed_from(seed))) | {
         f"{name}_kmeans": value
@@ -274,10 +279,12 @@ def draw_images(
         junk = datasets.load("mirflickr").images
         X = np.concatenate([X, junk[rng.choice(len(junk), outliers, replace=False)] / 255.0])
         labels = np.concatenate([labels, np.full(outliers, -1)])
+    clean = None
     if missing:
+        clean = largest * (np.swapaxes(X, 1, 2) if turned else X)
         X = np.where(rng.random(X.shape) < missing, np.nan, X)
     X = np.swapaxes(X, 1, 2) if turned else X
-    return Drawn(largest * X, labels)
+    return Drawn(largest * X, labels, clean)
 
 
 def shifted(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -444,6 +451,29 @@ def _readings() -> Experiment:
     return Experiment("readings", settings, ("OR-TLRR-DFT", "OR-TLRR-DCT"), cluster, 1)
 
 
+def _whole_dictionaries() -> Experiment:
+    """With holes, and the dictionary of the data without them, which nobody has."""
+    sets: tuple[tuple[str, dict[str, int], Mapping[str, Any]], ...] = (
+        ("orl", {"outliers": 100}, {}),
+        ("umist", {}, KEEP),
+        ("frdue", {}, KEEP),
+    )
+    settings = tuple(
+        Setting(
+            name,
+            " ".join([*(f"{key}={value}" for key, value in drawn.items()), f"missing={share}"])
+            + ": dictionary without holes",
+            _images(name, missing=share, **drawn),
+            base,
+            whole_dictionary=True,
+        )
+        for name, drawn, base in sets
+        for share in (0.1, 0.2)
+    )
+    methods = ("OR-TLRR-EWZF-DFT", "OR-TLRR-EWZF-DCT")
+    return Experiment("readings-missing", settings, methods, cluster, 1)
+
+
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
@@ -459,5 +489,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         UMIST_NOISY,
         USPS_NOISY,
         _readings(),
+        _whole_dictionaries(),
     )
 }

@@ -53,12 +53,14 @@ DECISION = {
     "graph": "published",
     "partition": "published",
     "normalize": False,
+    "completion": None,
 }
 DECISION_SOURCE = {
     "outliers": "the paper, section 6.2, for all methods",
     "graph": "the paper, section 4 for OR-TLRR and 6.2 for TRPCA and OR-TPCA; taken for the others",
     "partition": "the paper, section 6.2: Ncut; which code it does not say",
     "normalize": "the paper says nothing of scaling",
+    "completion": "the paper, section 5: holes are part of the program; TNN+ fills them first",
 }
 
 # One schedule for the whole family (start 1e-4, growth 1.1, at most 1e8, tol 1e-8, 800 iterations).
@@ -196,8 +198,9 @@ def make(name: str, n_clusters: int | None = None, **overrides: Any) -> Subspace
     >>> make("TRPCA-DCT", n_clusters=20).get_params()["lam"]
     Lambda.entries(1.0)
     >>> make("OR-TLRR-DFT", solver="certified")
-    ORTLRR(graph='published', lam=Lambda.paper(1.0), normalize=False,
-           outliers='published', partition='published', tol=None, transform='dft')
+    ORTLRR(completion=None, graph='published', lam=Lambda.paper(1.0),
+           normalize=False, outliers='published', partition='published', tol=None,
+           transform='dft')
     """
     return find(name).make(n_clusters, **overrides)
 
