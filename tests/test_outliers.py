@@ -16,19 +16,18 @@ from tubal import Lambda, solve
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import Samples, read
 from tubal.outliers import (
-    LEAST_RESIDUAL,
-    LEAST_SPREAD,
     Consensus,
     Detection,
     Detector,
     Nothing,
     Residual,
-    _clear_gap,
     contamination_threshold,
     resolve,
     tail_cut,
     two_means,
 )
+from tubal.outliers.consensus import LEAST_RESIDUAL, LEAST_SPREAD
+from tubal.outliers.decisions import clear_gap
 from tubal.representation import LISTED, Representation, Ties, TubeKernel
 
 SINGLE = 5e-5
@@ -267,7 +266,7 @@ def decay(average, end):
 
 def threshold(T, level, share=0.2):
     """Return the threshold by its definition: tail, clear gap, then the middle of the room."""
-    cut = _clear_gap(T, tail(T, level, share))
+    cut = clear_gap(T, tail(T, level, share))
     kept, flagged = [t for t in T if t <= cut], [t for t in T if t > cut]
     if not kept or not flagged:
         return cut
@@ -603,24 +602,24 @@ def ladder(*above, below=10):
 
 
 def test_no_gap_among_few():
-    assert _clear_gap(ladder(1.1, 5, 5, 5, 5, 5, 5), 1.0) == 1.0
-    assert _clear_gap(ladder(), 1.0) == 1.0
+    assert clear_gap(ladder(1.1, 5, 5, 5, 5, 5, 5), 1.0) == 1.0
+    assert clear_gap(ladder(), 1.0) == 1.0
 
 
 def test_a_clear_gap_moves_the_cut():
     above = [1.1, 1.2, *np.linspace(3, 3.5, 6)]  # 2 of 8 may fall below
-    assert _clear_gap(ladder(*above), 1.0) == pytest.approx((1.2 + 3) / 2)
+    assert clear_gap(ladder(*above), 1.0) == pytest.approx((1.2 + 3) / 2)
     rng = np.random.default_rng(0)
-    assert _clear_gap(rng.permutation(ladder(*above)), 1.0) == pytest.approx(2.1)
+    assert clear_gap(rng.permutation(ladder(*above)), 1.0) == pytest.approx(2.1)
 
 
 def test_a_gap_may_leave_no_less_than_three_quarters():
     above = [1.1, 1.15, 1.2, *np.linspace(1.6, 1.9, 5)]  # the gap is after 3 of 8
-    assert _clear_gap(ladder(*above), 1.0) == 1.0
+    assert clear_gap(ladder(*above), 1.0) == 1.0
     above = [1.1, 1.22, 1.3, *np.linspace(1.9, 2.2, 6)]  # 9 flagged: 2 may fall below, not 3
-    assert _clear_gap(ladder(*above), 1.05) == 1.05
+    assert clear_gap(ladder(*above), 1.05) == 1.05
     above = [1.1, 1.4, *np.linspace(1.45, 2, 6), 9]  # the largest allowed ratio counts
-    assert _clear_gap(ladder(*above), 1.05) == pytest.approx(1.25)
+    assert clear_gap(ladder(*above), 1.05) == pytest.approx(1.25)
 
 
 @pytest.mark.parametrize("below", [4, 5, 6])
@@ -628,7 +627,7 @@ def test_a_gap_among_twenty(below):
     """A quarter of the flagged, 5, may fall below it."""
     above = [*np.linspace(1.05, 1.2, below), *np.linspace(1.6, 1.9, 20 - below)]
     expected = 1.4 if below <= 5 else 1.0
-    assert _clear_gap(ladder(*above), 1.0) == pytest.approx(expected)
+    assert clear_gap(ladder(*above), 1.0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("below", "gap"), [(8, 1.52), (8, 1.48), (9, 1.52)])
@@ -636,7 +635,7 @@ def test_a_wide_gap_may_leave_a_third(below, gap):
     """Of 12 flagged 8 may fall below a ratio of 1.5."""
     above = [*np.linspace(1.1, 1.4, below), *np.linspace(1.4 * gap, 2.4, 12 - below)]
     expected = 1.4 * (1 + gap) / 2 if (below, gap) == (8, 1.52) else 1.0
-    assert _clear_gap(ladder(*above), 1.0) == pytest.approx(expected)
+    assert clear_gap(ladder(*above), 1.0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("last", [1.7, 1.3])
@@ -645,22 +644,22 @@ def test_a_sparse_place_among_many(last):
     thin = np.geomspace(1.1, last, 8)
     crowd = np.linspace(1.01, 1.2, 72) * last
     clear = (last / 1.1) ** (4 / 7) >= 1.15
-    cut = _clear_gap(ladder(*thin, *crowd), 1.05)
+    cut = clear_gap(ladder(*thin, *crowd), 1.05)
     assert (1.1 < cut < crowd[0]) if clear else cut == 1.05
-    few = _clear_gap(ladder(*thin, *crowd[:12]), 1.05)  # of 20 flagged a single step counts
+    few = clear_gap(ladder(*thin, *crowd[:12]), 1.05)  # of 20 flagged a single step counts
     assert few == 1.05
 
 
 def test_a_gap_must_be_clear():
     above = [1.15, *np.linspace(1.31, 1.5, 7)]
-    assert _clear_gap(ladder(*above), 1.02) == 1.02  # a ratio of 1.14
+    assert clear_gap(ladder(*above), 1.02) == 1.02  # a ratio of 1.14
     above[0] = 1.13
-    assert _clear_gap(ladder(*above), 1.02) == pytest.approx(1.22)  # of 1.159
+    assert clear_gap(ladder(*above), 1.02) == pytest.approx(1.22)  # of 1.159
 
 
 def test_the_step_from_the_level_is_no_move():
-    assert _clear_gap(ladder(2, *np.linspace(2.5, 3, 7)), 1.0) == 1.0
-    assert _clear_gap(np.array([0.0] * 10 + [1.0] * 8), 0.0) == 0.0
+    assert clear_gap(ladder(2, *np.linspace(2.5, 3, 7)), 1.0) == 1.0
+    assert clear_gap(np.array([0.0] * 10 + [1.0] * 8), 0.0) == 0.0
 
 
 # ---- the tail of the inliers --------------------------------------------------------------------

@@ -1,0 +1,44 @@
+"""From a representation to an outlier score for each sample, and from scores to a decision.
+
+A detector is a small object: `detect` looks at a fit and returns a `Detection`, which holds the
+scores, the threshold that the detector chose, and what is needed to score further samples. A high
+score means an outlier; a sample is flagged when its score is above the threshold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tubal.outliers.consensus import Consensus
+from tubal.outliers.decisions import contamination_threshold, tail_cut, two_means
+from tubal.outliers.detection import Detection, Detector, Nothing, Residual, Scorer
+
+__all__ = [
+    "Consensus",
+    "Detection",
+    "Detector",
+    "Nothing",
+    "Residual",
+    "Scorer",
+    "contamination_threshold",
+    "resolve",
+    "tail_cut",
+    "two_means",
+]
+
+
+def resolve(outliers: Any) -> Detector:
+    """Turn a name, None or an object into a Detector; the only place that reads these names.
+
+    >>> resolve("published")
+    Residual()
+    """
+    names: dict[str, Detector] = {"auto": Consensus(), "published": Residual()}
+    if outliers is None:
+        return Nothing()
+    if isinstance(outliers, Detector):
+        return outliers
+    if not isinstance(outliers, str) or outliers not in names:
+        msg = f"outliers must be one of {sorted(names)}, None or a Detector, got {outliers!r}"
+        raise ValueError(msg)
+    return names[outliers]

@@ -1,0 +1,77 @@
+"""What detectors are and return, and the ones that look at the residual alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tubal.outliers.decisions import two_means
+from tubal.representation import Representation
+
+
+class Scorer(Protocol):
+    """What scores further samples, all in the scale of the fit."""
+
+    def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
+        """Return a score for each sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """Scores of the samples of a fit and the decision about them.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+        High for outliers.
+    threshold : float
+        Samples with a score above it are flagged.
+    scorer : Scorer
+        Scores further samples.
+    """
+
+    scores: np.ndarray
+    threshold: float
+    scorer: Scorer
+
+
+class Detector(ABC):
+    """A way of scoring the samples of a fit and of deciding which are outliers."""
+
+    @abstractmethod
+    def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
+        """Score the samples of a fit and choose a threshold."""
+
+
+@dataclass(frozen=True)
+class Residual(Detector):
+    """The paper's rule: 2-means on the squared norms of what was not explained.
+
+    The optimum of 2-means on a line is found exactly by trying every cut of the sorted values, so
+    there is no random start. The upper group are the outliers; equal values are one group, and
+    then nothing is flagged.
+
+    Reference: T. Wu, "Robust data clustering with outliers via transformed tensor low-rank
+    representation", AISTATS 2024, section 6.2.
+    """
+
+    def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
+        """Score the samples of a fit and choose a threshold."""
+        scores = _residual_energy(fitted)
+        return Detection(scores, two_means(scores), _residual_energy)
+
+
+@dataclass(frozen=True)
+class Nothing(Detector):
+    """No detection: every sample is kept; scores are those of `Residual`."""
+
+    def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
+        """Score the samples of a fit; the threshold is infinite."""
+        return Detection(_residual_energy(fitted), np.inf, _residual_energy)
+
+
+def _residual_energy(new: Representation, n_jobs: int | None = None) -> np.ndarray:
+    return new.residuals() ** 2

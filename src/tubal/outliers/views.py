@@ -1,0 +1,166 @@
+"""What a score looks at: samples beside each other, before anything is called usual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tubal.representation import Representation, nearest
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Samples as rows of unit norm, less a common centre; `seen` is None when nothing is missing.
+
+    Only differences of samples count. Without what is common to all, single precision does.
+    """
+
+    x: np.ndarray
+    seen: np.ndarray | None
+    size: np.ndarray  # logarithm of the norm that a sample had before it was scaled
+    centre: np.ndarray
+
+    @classmethod
+    def of(cls, representation: Representation, fitted: Table | None = None) -> Table:
+        """Return the samples in question; `fitted` are those of the fit, None for themselves."""
+        samples = representation.samples
+        n = samples.n_samples
+        x = samples.values.reshape(n, -1)
+        seen = None if samples.observed is None else samples.observed.reshape(n, -1)
+        size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
+        logs = np.log(np.maximum(representation.sizes(), 1e-100))
+        x = x / np.where(size > 0, size, 1)[:, None]
+        centre = mean_of(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
+        return cls((x - centre).astype(np.float32), seen, logs, centre)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The entries of each column, one after the other in memory."""
+        return np.ascontiguousarray(self.x.T)
+
+    def median(self, rows: np.ndarray) -> np.ndarray:
+        """Return the median of some rows, of the entries seen."""
+        if self.seen is None:
+            return _median(self.columns.take(np.flatnonzero(rows), axis=1))
+        ordered = np.sort(np.where(self.seen[rows], self.x[rows], np.inf), axis=0)
+        count = self.seen[rows].sum(axis=0)
+        middle = [np.clip((count - 1 + shift) // 2, 0, len(ordered) - 1) for shift in (0, 1)]
+        low, high = (np.take_along_axis(ordered, m[None], axis=0)[0] for m in middle)
+        return np.where(count > 0, (low + high) / 2, 0)
+
+    def distances(self, other: Table, index: np.ndarray) -> np.ndarray:
+        """Return mean squares of the differences to some rows of another table, infinite for none.
+
+        `index` has the rows for each row, -1 for none. Entries that both have count.
+        """
+        out = np.full(index.shape, np.inf)
+        for i, column in zip(index.T, out.T, strict=True):
+            squares = other.x[i]
+            squares -= self.x
+            squares *= squares
+            both = _both(self.seen, None if other.seen is None else other.seen[i])
+            if both is None:
+                column[:] = squares.mean(axis=1)
+            else:
+                count = both.sum(axis=1)
+                column[count > 0] = (np.where(both, squares, 0).sum(axis=1) / np.maximum(count, 1))[
+                    count > 0
+                ]
+        out[index < 0] = np.inf
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """What a score looks at, before anything is compared with the inliers."""
+
+    table: Table
+    around: np.ndarray  # the listed samples of the fit, closest first; -1 for none
+    apart: np.ndarray  # root of the mean distance to the neighbours, entry by entry
+    shared: np.ndarray | None  # entries that some neighbour has too; None when nothing is missing
+    lonely: np.ndarray
+    residual: np.ndarray
+    beside: np.ndarray  # logarithm of the size, over the median of those of the neighbours
+
+    @cached_property
+    def apart_squared(self) -> np.ndarray:
+        """Mean distances to the neighbours, entry by entry."""
+        return self.apart**2
+
+    @classmethod
+    def of(
+        cls, new: Representation, table: Table, fitted: Table, count: int, n_jobs: int | None
+    ) -> Views:
+        """Return the views of samples in question; `table` are they, `fitted` those of the fit."""
+        near = nearest(new, count, np.ones(new.similarity.shape[1], bool), n_jobs)
+        around = _closest(table, fitted, new, n_jobs)
+        apart, shared = _differences(table, fitted, around[:, :count])
+        norms = new.norms()
+        residual = new.residuals() / np.where(norms > 0, norms, 1)
+        lonely = 1 - near.value.mean(axis=1) if near.value.shape[1] else np.ones(len(norms))
+        sizes = fitted.size[near.index]
+        beside = table.size - np.median(sizes, axis=1) if sizes.shape[1] else 0 * table.size
+        return cls(table, around, np.sqrt(apart), shared, lonely, residual, beside)
+
+
+def far_from(table: Table, median: np.ndarray) -> np.ndarray:
+    """Return how far each entry is from the median."""
+    far = table.x - median
+    return np.abs(far, out=far)
+
+
+def mean_of(A: np.ndarray, there: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
+    """Return the mean over some rows, of the entries that are there."""
+    if there is None:
+        return (rows / max(rows.sum(), 1)).astype(A.dtype) @ A
+    return np.where(there[rows], A[rows], 0).sum(axis=0) / np.maximum(there[rows].sum(axis=0), 1)
+
+
+def average_of(A: np.ndarray, there: np.ndarray | None, weights: np.ndarray) -> np.ndarray:
+    """Return the mean of `A weights` over the entries that are there of each row."""
+    if there is None:
+        return A @ weights / A.shape[1]
+    return np.where(there, A, 0) @ weights / np.maximum(there.sum(axis=1), 1)
+
+
+def _closest(table: Table, fitted: Table, new: Representation, n_jobs: int | None) -> np.ndarray:
+    """Return the most similar samples of the fit, the closest first; -1 for a sample itself."""
+    index = new.lists(n_jobs).index
+    index = np.where(index == new.twins[:, None], -1, index)
+    order = np.argsort(table.distances(fitted, index), axis=1, kind="stable")
+    return np.take_along_axis(index, order, axis=1)
+
+
+def _differences(
+    table: Table, fitted: Table, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return mean moduli of the differences to some samples, and which entries have any."""
+    total, pairs = np.zeros_like(table.x), np.zeros_like(table.x[:, :1])
+    for i in index.T:
+        both = (i >= 0)[:, None] if fitted.seen is None else (i >= 0)[:, None] & fitted.seen[i]
+        apart = fitted.x[i]
+        apart -= table.x
+        total += np.where(both, np.abs(apart, out=apart), 0)
+        pairs = pairs + both
+    shared = None if fitted.seen is None else pairs > 0
+    return total / np.maximum(pairs, 1), _both(table.seen, shared)
+
+
+def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    """Return where both masks hold; None is a mask that hides nothing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _median(columns: np.ndarray) -> np.ndarray:
+    """Return `np.median(columns, axis=1)`, by partial sorts along memory; they are overwritten.
+
+    One place at a time: NumPy looks for two of them with a slower method.
+    """
+    middle = columns.shape[1] // 2
+    columns.partition(middle, axis=1)
+    upper = columns[:, middle]
+    return upper if columns.shape[1] % 2 else (columns[:, :middle].max(axis=1) + upper) / 2
