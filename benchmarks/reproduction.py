@@ -100,13 +100,15 @@ def times(rows: list[dict[str, Any]]) -> str:
     """
     draws: dict[str, dict[int, list[tuple[float, str]]]] = defaultdict(lambda: defaultdict(list))
     unknown: Counter[tuple[str, int]] = Counter()
+    measured: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         name, draw = row["experiment"], row["draw"]
         what = f"{row['method']} on {row['dataset']}, {row['setting']}"
         draws[name][draw].append((row.get("cpu_seconds", row["seconds"]), what))
         unknown[name, draw] += "cpu_seconds" not in row
+        measured[name][what] += 1
     lines = [
-        "| experiment | rows of one draw | of | minutes, summed over rows | slowest row, seconds |",
+        "| experiment | draws | rows of a draw | CPU minutes of a draw | slowest row, seconds |",
         "|---|---|---|---|---|",
     ]
     everything = 0.0
@@ -118,7 +120,7 @@ def times(rows: list[dict[str, Any]]) -> str:
             if draw == 0 or len(part) == whole
         }
         if not totals:
-            lines.append(f"| {name} | 0 | {whole} | - | - |")
+            lines.append(f"| {name} | 0 | 0 of {whole} | - | - |")
             continue
         pick = max if any(setting.fixed for setting in experiment.settings) else min
         draw = pick(totals, key=totals.__getitem__)
@@ -127,7 +129,12 @@ def times(rows: list[dict[str, Any]]) -> str:
         passed = unknown[name, draw]
         note = f" ({passed} rows: time that passed)" if passed else ""
         count, minutes = len(draws[name][draw]), totals[draw] / 60
-        lines.append(f"| {name} | {count} | {whole} | {minutes:.1f}{note} | {spent:.0f}: {what} |")
+        least, most = min(measured[name].values()), max(measured[name].values())
+        several = f"{least}" if least == most else f"{least} to {most}"
+        rows_of = f"{count}" if count == whole else f"{count} of {whole}"
+        lines.append(
+            f"| {name} | {several} | {rows_of} | {minutes:.1f}{note} | {spent:.0f}: {what} |"
+        )
     lines.append(f"| all | | | {everything / 60:.1f} | |")
     return "\n".join(lines) + "\n"
 
