@@ -17,13 +17,13 @@ from sklearn.base import clone
 
 from tubal import datasets, metrics
 from tubal.algebra import tubal_rank
-from tubal.bench.shared import Figures, Fit, Shared, fit_once
+from tubal.bench.shared import Figures, Shared, fit_once
 from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
 from tubal.estimators.model import seed_from
 from tubal.input import to_paper
 from tubal.problem import Lambda
 from tubal.solvers import Published
-from tubal.spectral import Cut, KMeansRows, resolve_cut
+from tubal.spectral import Assignment, KMeansRows, embed, partition, resolve_cut
 from tubal.transforms import RandomOrthogonal, resolve
 
 CERTIFIED = ", certified"
@@ -134,13 +134,19 @@ def cluster(
     est = estimator(method, n_clusters, setting.overrides, seed, n_jobs)
     if setting.whole_dictionary:
         est.set_params(dictionary=drawn.clean)
+    cut = resolve_cut(est.partition)
     fit = fit_once(est, drawn.X, setting.fixed)
-    found = _agreement(drawn.labels, _cut(fit, n_clusters, est.partition, seed_from(seed))) | {
-        f"{name}_kmeans": value
-        for name, value in _agreement(
-            drawn.labels, _cut(fit, n_clusters, Cut(KMeansRows()), seed)
-        ).items()
-    }
+    kept = ~fit.outliers
+    W = fit.affinity[kept][:, kept]
+    embedding = embed(W, n_clusters, offset=cut.offset, random_state=seed)
+
+    def scored(assign: Assignment, random_state: int) -> dict[str, float]:
+        labels = np.full(len(kept), -1)
+        labels[kept] = partition(embedding, n_clusters, W, assign=assign, random_state=random_state)
+        return _agreement(drawn.labels, labels)
+
+    found = scored(cut.assign, seed_from(seed))
+    found |= {f"{name}_kmeans": value for name, value in scored(KMeansRows(), seed).items()}
     found["removed"] = float(fit.outliers.sum())
     outliers = drawn.labels == -1
     if outliers.any():
@@ -149,14 +155,6 @@ def cluster(
         found["AUC_decision"] = metrics.outlier_auc(outliers, fit.outliers.astype(float))
         found["F1"] = metrics.outlier_f1(outliers, fit.outliers)
     return fit.figures, found
-
-
-def _cut(fit: Fit, n_clusters: int, cut: Any, seed: int) -> np.ndarray:
-    """Cut the graph of the kept samples."""
-    kept = ~fit.outliers
-    labels = np.full(len(kept), -1)
-    labels[kept] = resolve_cut(cut)(fit.affinity[kept][:, kept], n_clusters, seed).labels
-    return labels
 
 
 def _agreement(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:

@@ -19,6 +19,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 
+from tubal.spectral import Clusters, Cut
+
 _folder: Path | None = None
 
 
@@ -81,11 +83,24 @@ class Fit:
     figures: Figures
 
 
+@dataclass(frozen=True)
+class Uncut(Cut):
+    """Leaves the graph whole, for those who cut it themselves, in several ways."""
+
+    def __call__(
+        self, affinity: Any, n_clusters: int | None = None, random_state: Any = None
+    ) -> Clusters:
+        """Return one cluster."""
+        n = affinity.shape[0]
+        return Clusters(np.zeros(n, int), 1, 1.0, np.zeros(0), np.zeros((n, 0)))
+
+
 def fit_once(est: Any, X: np.ndarray, fixed: bool) -> Fit:
-    """Fit an estimator; for `fixed` data look first whether that was done before.
+    """Fit an estimator, but for the cut; for `fixed` data look first whether that was done before.
 
     Draws of fixed data differ in `random_state` alone, which decides about nothing but the cut.
     """
+    est.set_params(partition=Uncut())
     if not fixed:
         est.fit(X)
         return Fit(est.affinity_, est.outlier_scores_, est.outliers_, Figures.of(est))
