@@ -114,10 +114,10 @@ def times(rows: list[dict[str, Any]]) -> str:
     everything = 0.0
     for name, experiment in EXPERIMENTS.items():
         whole = len(experiment.settings) * len(experiment.all_methods())
+        complete = [draw for draw, part in draws[name].items() if len(part) == whole]
         totals = {
-            draw: sum(spent for spent, _ in part)
-            for draw, part in draws[name].items()
-            if draw == 0 or len(part) == whole
+            draw: sum(spent for spent, _ in draws[name][draw])
+            for draw in complete or draws[name].keys() & {0}
         }
         if not totals:
             lines.append(f"| {name} | 0 | 0 of {whole} | - | - |")

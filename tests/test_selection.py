@@ -1,6 +1,7 @@
 """The choice of the view of the graph: planted ones are found, among the samples kept."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -281,13 +282,14 @@ class TestSelect:
         X = X + 3 * X.std() * np.random.default_rng(0).standard_normal(X.shape)
         rows, everyone = given_as(X), np.ones(len(X), bool)
         counts = (7, 3, 5, 12)
-        found = choose(rows, [View("dct")], n_clusters=4, neighbours=counts)
+        graph = MultiScale(counts, tree=False, factors=(2.0, 4.0))
+        found = choose(rows, [View("dct")], n_clusters=4, graph=graph)
         seed = int(np.random.RandomState(0).randint(2**31 - 1))
         cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
-        parts = {
-            n: cut(MultiScale(n, view=View("dct")).build(rows, everyone), 4, seed).labels
-            for n in counts
-        }
+        parts = {}
+        for n in counts:
+            one = replace(graph, n_neighbors=n, view=View("dct"))
+            parts[n] = cut(one.build(rows, everyone), 4, seed).labels
         expected = {
             n: np.mean([adjusted_rand_score(parts[n], parts[m]) for m in counts if m != n])
             for n in counts
@@ -298,12 +300,14 @@ class TestSelect:
         assert expected[found.n_neighbors] == max(expected.values())
         assert f"{found.n_neighbors} neighbours: agreement" in str(found)
 
-    def test_no_number_of_neighbours_is_chosen_from_none(self):
+    @pytest.mark.parametrize("graph", [None, MultiScale(7), MultiScale((7,))])
+    def test_a_number_of_neighbours_that_is_not_open(self, graph):
         X, _ = planted("dct")
-        found = choose(X, [View("dct")], n_clusters=4, neighbours=())
+        found = choose(X, [View("dct")], n_clusters=4, graph=graph)
         assert found.neighbourhoods == ()
         assert found.n_neighbors is None
         assert "neighbours" not in str(found)
+        assert "two best" not in str(found)
 
     def test_more_clusters_than_samples_looked_at(self, monkeypatch):
         monkeypatch.setattr(selection, "MOST_SAMPLES", 10)

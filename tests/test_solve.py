@@ -18,7 +18,16 @@ from tubal import Lambda, StopReason, solve
 from tubal.algebra import tprod, transpose, tsvd
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import from_paper, to_paper
-from tubal.solvers import Certified, Inline, Published, Threads, certified, kernels, operators
+from tubal.solvers import (
+    Certified,
+    Inline,
+    Published,
+    Threads,
+    certified,
+    kernels,
+    operators,
+    published,
+)
 from tubal.solvers.blocks import gram
 from tubal.transforms import RandomOrthogonal, resolve
 
@@ -496,6 +505,20 @@ def test_compiled_passes_equal_the_plain_ones(monkeypatch, name):
         sols.append(solve(X, lam=Lambda.relative(0.5), transform=name, tol=1e-7))
     assert sols[0].n_iter == sols[1].n_iter
     np.testing.assert_allclose(sols[0].E, sols[1].E, atol=1e-10)
+
+
+@pytest.mark.parametrize("growth", [1.1, 2.0, 5.0])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR"])
+def test_published_stops_where_the_whole_test_would(monkeypatch, row, missing, growth):
+    """The test is only made whole near the end, which must not be missed."""
+    X, options = instance(row, shape=(14, 6, 5), missing=missing)
+    run = {"solver": Published(growth=growth), "tol": 1e-6, "lam": 0.2, **options}
+    found = solve(X, **run)
+    monkeypatch.setattr(published, "NEAR", np.inf)
+    whole = solve(X, **run)
+    assert found.n_iter == whole.n_iter
+    np.testing.assert_allclose(found.E, whole.E, atol=1e-9)
 
 
 class TestOperators:

@@ -114,8 +114,8 @@ class MultiScale(Graph):
     Parameters
     ----------
     n_neighbors : int or tuple of int
-        A tuple leaves the number open: an estimator chooses it (`tubal.selection`), and without
-        one the first counts.
+        A tuple of three or more leaves the number open: an estimator chooses it
+        (`tubal.selection`), and without one the first counts.
     tree : bool
         Whether to add the maximum spanning tree.
     factors : tuple of float
@@ -130,8 +130,11 @@ class MultiScale(Graph):
     view: View | None = None
 
     def __post_init__(self) -> None:
-        if not self.choices:
-            msg = "n_neighbors must be a positive integer or a tuple of some, got ()"
+        if len(self.choices) in (0, 2):  # each of two agrees with the other one as much
+            msg = (
+                "n_neighbors must be a positive integer or a tuple of three or more to choose "
+                f"from, got {self.n_neighbors!r}"
+            )
             raise ValueError(msg)
         for count in self.choices:
             check_count("n_neighbors", count)

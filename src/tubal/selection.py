@@ -167,7 +167,8 @@ class Selection:
             f"with {self.n_clusters} clusters, effective rank {self.chosen.rank:.3g}"
         ]
         lines += [f"  not {candidate}" for candidate in self.candidates[1:]]
-        lines.append(f"agreement of the two best: {self.confidence:.2f}")
+        if len(self.candidates) > 1:
+            lines.append(f"agreement of the two best: {self.confidence:.2f}")
         if self.neighbourhoods:
             others = [f"{n.count}: {n.agreement:.2f}" for n in self.neighbourhoods]
             lines.append(f"{self.n_neighbors} neighbours: agreement {', '.join(others)}")
@@ -180,7 +181,7 @@ def select(
     candidates: Sequence[View] | None = None,
     *,
     n_clusters: int | None = None,
-    neighbours: Sequence[int] = (),
+    graph: MultiScale | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
@@ -196,8 +197,9 @@ def select(
         None: `views` of the samples. Of equally good ones the first is taken.
     n_clusters : int or None
         None estimates it: the surest estimate of all views, the same for all.
-    neighbours : sequence of int
-        Numbers to choose from, of equally good ones the first; nothing is chosen by default.
+    graph : MultiScale or None
+        One that leaves the number of neighbours open: it is chosen from those that it names, of
+        equally good ones the first.
     random_state : int, RandomState or None
     n_jobs : int or None
     """
@@ -215,7 +217,10 @@ def select(
     ordered = sorted(found, key=lambda candidate: candidate.rating, reverse=True)
     best = ordered[0]
     count = len(np.unique(best.labels))
-    agreeing = _agreeing(neighbours, best.view, _alone(rows, all_kept), count, seed, n_jobs)
+    if graph is None or len(graph.choices) == 1:
+        return Selection(tuple(ordered), count)
+    graph = replace(graph, view=best.view)
+    agreeing = _agreeing(graph, _alone(rows, all_kept), count, seed, n_jobs)
     return Selection(tuple(ordered), count, agreeing)
 
 
@@ -242,25 +247,17 @@ def _judged(
 
 
 def _agreeing(
-    neighbours: Sequence[int],
-    view: View,
-    rows: Representation,
-    n_clusters: int,
-    seed: int,
-    n_jobs: int | None,
+    graph: MultiScale, rows: Representation, n_clusters: int, seed: int, n_jobs: int | None
 ) -> tuple[Neighbourhood, ...]:
     """Compare the partitions of graphs with different numbers of neighbours."""
-    if len(neighbours) == 0:
-        return ()
     everyone = np.ones(rows.samples.n_samples, bool)
-    compared = MultiScale(view=view).compared(rows, everyone, n_jobs)
-    graphs = [Nearest(count).build(compared, everyone, n_jobs) for count in neighbours]
+    compared = graph.compared(rows, everyone, n_jobs)
+    graphs = [Nearest(n, graph.tree).build(compared, everyone, n_jobs) for n in graph.choices]
     cuts = [QUICK_CUT(W, n_clusters, seed).labels for W in graphs]
     agreement = np.array([[adjusted_rand_score(a, b) for b in cuts] for a in cuts])
-    others = max(1, len(cuts) - 1)
     found = [
-        Neighbourhood(count, float((row.sum() - 1) / others))
-        for count, row in zip(neighbours, agreement, strict=True)
+        Neighbourhood(count, float((row.sum() - 1) / (len(cuts) - 1)))
+        for count, row in zip(graph.choices, agreement, strict=True)
     ]
     return tuple(sorted(found, key=lambda each: round(each.agreement, 6), reverse=True))
 

@@ -2,7 +2,8 @@
 
 All TNN+X methods under one transform fill the holes of a draw in the same way, and where nothing in
 the data is random, the draws of a method differ in the cut alone. What the first row finds is kept
-in a folder of the run, for every process of it; the time it took counts for each row.
+in a folder of the run, for every process of it; the time it took counts for each row, CPU time and
+memory for the first one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _folder: Path | None = None
 
 
 def share_in(folder: Path | None) -> None:
-    """Keep completions in this folder from now on, in this process; None keeps none."""
+    """Keep what is found in this folder from now on, in this process; None keeps nothing."""
     global _folder
     _folder = folder
 
@@ -142,10 +143,13 @@ def _once(key: str, compute: Callable[[], Mapping[str, Any]]) -> tuple[dict[str,
 
 def _key(est: Any, X: np.ndarray, without: set[str]) -> str:
     """Name what an estimator makes of data, whatever its parameters `without` are."""
-    parameters = {k: v for k, v in est.get_params().items() if k.split("__")[-1] not in without}
-    digest = hashlib.blake2b(
-        f"{type(est).__name__} {sorted(parameters.items())}".encode(), digest_size=16
-    )
-    digest.update(f"{X.shape} {X.dtype}".encode())
-    digest.update(np.ascontiguousarray(X).data)
+    digest = hashlib.blake2b(type(est).__name__.encode(), digest_size=16)
+    for name, value in [*sorted(est.get_params().items()), ("X", X)]:
+        if name.split("__")[-1] in without:
+            continue
+        if isinstance(value, np.ndarray):  # whose text leaves most of it out
+            digest.update(f"{name} {value.shape} {value.dtype}".encode())
+            digest.update(np.ascontiguousarray(value).data)
+        else:
+            digest.update(f"{name} {value!r} ".encode())
     return digest.hexdigest()

@@ -217,6 +217,7 @@ def find(name: Any) -> Method:
         estimator, row = (SSC, SSC_ROW) if base == "SSC" else (SSCOMP, SSC_OMP_ROW)
         settings["graph"] = "scaled"
         sources["graph"] = f"released code of {base}: coefficients over the largest of a sample"
+        sources["completion"] = "holes are filled by TNN+ first, or refused"
     else:
         estimator, row = _convex(base, transform)
         settings |= SCHEDULE

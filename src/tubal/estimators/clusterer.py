@@ -233,7 +233,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
                 kept,
                 None if open_view else [graph.view or View(self._fitted.transform)],
                 n_clusters=n_clusters,
-                neighbours=graph.choices if open_count else (),
+                graph=graph if open_count else None,
                 random_state=self._seed,
                 n_jobs=self._frozen.n_jobs,
             )

@@ -163,4 +163,4 @@ def _median(columns: np.ndarray) -> np.ndarray:
     middle = columns.shape[1] // 2
     columns.partition(middle, axis=1)
     upper = columns[:, middle]
-    return upper if columns.shape[1] % 2 else (columns[:, :middle].max(axis=1) + upper) / 2
+    return upper.copy() if columns.shape[1] % 2 else (columns[:, :middle].max(axis=1) + upper) / 2

@@ -58,7 +58,7 @@ def decompose(G: Array, threshold: float) -> tuple[Array, Array | list[Piece]]:
     pieces: list[Piece] = [None] * len(G)
     for k, matrix in enumerate(G):
         # Twice the squares of the lower triangle bound those of the whole matrix.
-        if 2 * np.vdot(matrix, matrix).real <= threshold**4:
+        if 2 * float(np.vdot(matrix, matrix).real) <= threshold**4:
             continue
         values, vectors = np.linalg.eigh(matrix)
         factor, left[k] = _shrunk(values, threshold)

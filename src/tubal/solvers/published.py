@@ -38,9 +38,11 @@ from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
 
 NEAR = 4
-"""The whole stop test is made once the largest entry of `Z - J` is so many times the tolerance."""
-MEAN_NEAR = 30
-"""The same for the identity dictionary, where only the mean of a residual is known before."""
+"""The whole stop test is made once the largest entry of `Z - J` is so many times the tolerance.
+
+It compares with the iteration before, so it has to begin some of them ahead of the end; where the
+penalty grows fast, residuals fall as fast.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,17 +95,19 @@ class Published:
         G = driver.place(partial(_following, make, penalties), arrays)
         history: list[Check] = []
         reason, largest, watcher = StopReason.MAX_ITER, np.inf, watching()
-        close = MEAN_NEAR if problem.reduction.kind == "identity" else NEAR
+        close = max(float(NEAR), self.growth**5)
+        always = problem.reduction.kind == "identity"  # there the whole test costs little
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
             spectrum = driver.spectrum(G, 1 / penalties.b1)
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter
             near = due or largest <= close * tol
-            step = engine.total("follow", spectrum.shrink, Penalties(beta, beta, 1.0), tol, near)
+            following = Penalties(beta, beta, 1.0)
+            step = engine.total("follow", spectrum.shrink, following, tol, near, close)
             G, residuals = step.gram, step.residuals
             largest = float(residuals.max())
-            if near and largest <= tol:
+            if (near or always) and largest <= tol:
                 reason = StopReason.RESIDUALS
             if due or reason is StopReason.RESIDUALS:
                 values = driver.certificate(spectrum)
@@ -145,11 +149,12 @@ class Follower:
         self.Z: Array = 0 * block.A
         self.E: Array = 0 * block.noise()
         self._filled: Array | None = None
+        self._B: Array | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.block, name)
 
-    def follow(self, F: Array, following: Penalties, tol: float, near: bool) -> Step:
+    def follow(self, F: Array, following: Penalties, tol: float, near: bool, close: float) -> Step:
         """Do one iteration and change to the next penalty.
 
         Far from the end the residual of `Z = J` alone shows that the stop test fails.
@@ -162,7 +167,7 @@ class Follower:
             residuals = self._sizes(*self._represent(F, Z), tol)
         else:
             size = self._mean(block.follow(F, Z, following), Z)
-            if size <= NEAR * tol:
+            if size <= close * tol:
                 size = self._largest(Z - block.J, True)
             self.Z = Z
             return Step(block.gram(), np.array([size]))
@@ -185,16 +190,24 @@ class Follower:
         self.Z, self.E = Z, E
         return coefficients, fits
 
-    def _decompose(self, block: Decompose, Z: Array, tol: float, near: bool) -> np.ndarray:
-        explained = block.field.push(Z)
+    def _decompose(self, block: Decompose, Z: Array, tol: float, keep: bool) -> np.ndarray:
+        """Do one iteration for the identity dictionary; `keep` the noise in any case.
+
+        `E = X - B` changes as much as `B` where there is data, so it is only made at the end.
+        """
+        field = block.field
+        explained = field.push(Z)
         block.move(explained)  # the next A follows from the next penalty
-        fits = [explained - block.B]
-        if near:
-            E, before = block.noise(), 0.0 if self._filled is None else self._filled
-            fits += [E - self.E, explained - before]
-            self.E = E
-        self.Z, self._filled = Z, explained
-        return self._sizes([], fits, tol)
+        residuals = self._sizes([], [explained - block.B], tol)
+        if residuals.max() <= tol:
+            before = field.residual(block.B) if self._B is None else block.B - self._B
+            seen = field.seen(before) if isinstance(field, Original) else before
+            moved = explained if self._filled is None else explained - self._filled
+            residuals = np.append(residuals, self._sizes([], [seen, moved], tol))
+        if keep or residuals.max() <= tol:
+            self.E = block.noise()
+        self.Z, self._filled, self._B = Z, explained, block.B
+        return residuals
 
     def _sizes(self, coefficients: list[Array], fits: list[Array], tol: float) -> np.ndarray:
         """Return sup norms in the original domain, or lower bounds when one exceeds `tol`."""
