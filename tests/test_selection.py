@@ -352,7 +352,6 @@ class TestSelection:
         assert str(found).splitlines() == [
             "transform none (samples as vectors): modularity 0.500 with 2 clusters, "
             "effective rank 2",
-            "agreement of the two best: 1.00",
         ]
 
     def test_reads_well(self):
