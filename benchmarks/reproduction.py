@@ -115,6 +115,7 @@ def times(rows: list[dict[str, Any]]) -> str:
     for name, experiment in EXPERIMENTS.items():
         whole = len(experiment.settings) * len(experiment.all_methods())
         complete = [draw for draw, part in draws[name].items() if len(part) == whole]
+        complete = [draw for draw in complete if not unknown[name, draw]] or complete
         totals = {
             draw: sum(spent for spent, _ in draws[name][draw])
             for draw in complete or draws[name].keys() & {0}
