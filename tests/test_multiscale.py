@@ -271,7 +271,7 @@ class TestArguments:
             MultiScale(factors=factors)
 
     def test_others(self):
-        for wrong in ((), (5, 4), (5, 4, 0), (2.5,)):
+        for wrong in ((), [5, 4, 6], (5, 4), (5, 4, 0), (2.5,)):
             with pytest.raises(ValueError, match="n_neighbors must be a positive integer"):
                 MultiScale(n_neighbors=wrong)
         with pytest.raises(ValueError, match="n_neighbors must be a positive integer, got 0"):

@@ -130,7 +130,9 @@ class MultiScale(Graph):
     view: View | None = None
 
     def __post_init__(self) -> None:
-        if len(self.choices) in (0, 2):  # each of two agrees with the other one as much
+        given: Any = self.n_neighbors
+        # Each of two agrees with the other one as much, so there is nothing to choose.
+        if isinstance(given, list) or len(self.choices) in (0, 2):
             msg = (
                 "n_neighbors must be a positive integer or a tuple of three or more to choose "
                 f"from, got {self.n_neighbors!r}"

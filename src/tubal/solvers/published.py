@@ -10,9 +10,10 @@ are those of Algorithm 1 and, with missing entries, of Algorithm 2 (there H is X
 J - Y/beta` off it, and E is zero off it). The identity dictionary has the two-block scheme of TRPCA
 (C. Lu et al., IEEE PAMI 42, 2020) with the same schedule.
 
-Two departures, neither visible in the result: sup norms, which need the original domain, are only
-taken when the cheaper Frobenius norms allow the stop test to hold; and the factors of conjugate
-slices are conjugate, so that coefficients are real there.
+Departures, none visible in the result: sup norms, which need the original domain, are only taken
+when the cheaper Frobenius norms allow the stop test to hold, and all of them only near the end; for
+the identity dictionary the change of E is read off that of the explained data; and the factors of
+conjugate slices are conjugate, so that coefficients are real there.
 """
 
 from __future__ import annotations
