@@ -29,6 +29,9 @@ from tubal.solvers import (
     published,
 )
 from tubal.solvers.blocks import gram
+from tubal.solvers.fields import Original
+from tubal.solvers.parts import Part
+from tubal.solvers.represent import RepresentOriginal, RepresentReduced
 from tubal.transforms import RandomOrthogonal, resolve
 
 # The rows of the table of methods: dictionary, noise, needs missing entries.
@@ -495,16 +498,41 @@ def test_engines_agree():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["dft", "dct"])
-def test_compiled_passes_equal_the_plain_ones(monkeypatch, name):
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR"])
+def test_compiled_passes_equal_the_plain_ones(monkeypatch, row, missing, name):
     pytest.importorskip("numba")
-    X, _ = instance("OR-TLRR", shape=(150, 8, 5))
-    sols = []
-    for small in (0, 10**9):
-        monkeypatch.setattr(kernels, "SMALL", small)
-        sols.append(solve(X, lam=Lambda.relative(0.5), transform=name, tol=1e-7))
-    assert sols[0].n_iter == sols[1].n_iter
-    np.testing.assert_allclose(sols[0].E, sols[1].E, atol=1e-10)
+    X, options = instance(row, shape=(150, 8, 5), missing=missing)
+    options |= {"lam": Lambda.relative(0.5), "transform": name, "max_iter": 100}
+    for solver in (Certified(), Published()):
+        sols = []
+        for small in (0, 10**9):
+            monkeypatch.setattr(kernels, "SMALL", small)
+            sols.append(solve(X, **options, solver=solver))
+        assert sols[0].n_iter == sols[1].n_iter
+        np.testing.assert_allclose(sols[0].E, sols[1].E, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", [Certified(), Published()])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR"])
+def test_passes_equal_the_iteration_of_any_library(monkeypatch, row, missing, solver):
+    """What NumPy arrays get, against the steps written out for every array library."""
+    X, options = instance(row, shape=(20, 6, 5), missing=missing)
+    options |= {"lam": 0.2, "solver": solver, "tol": 1e-6}
+    fast = solve(X, **options)
+
+    def plain(self, field, penalties, J, Y):
+        original = isinstance(field, Original)
+        return (RepresentOriginal if original else RepresentReduced)(field, penalties, J, Y)
+
+    monkeypatch.setattr(Part, "represent", plain)
+    slow = solve(X, **options)
+    assert fast.n_iter == slow.n_iter
+    np.testing.assert_allclose(fast.E, slow.E, atol=1e-9)
+    np.testing.assert_allclose(fast.L, slow.L, atol=1e-9)
 
 
 @pytest.mark.parametrize("growth", [1.1, 2.0, 5.0])
@@ -564,14 +592,17 @@ def test_following_is_a_step_and_a_change_of_penalty(monkeypatch, compiled):
         pytest.importorskip("numba")
         monkeypatch.setattr(kernels, "SMALL", 0)
     rng = np.random.default_rng(0)
-    _, _, follow = kernels.passes(10)
+    follow = kernels.passes(10).follow
     g, D, A, y = rng.standard_normal((4, 3, 5, 7))
     f, omega = rng.random(7), rng.random(3)
     rho, tau = rng.random((2, 3, 5, 1))
     stepped, multiplier = A.copy(), y.copy()
-    kernels.update_numpy(g.copy(), f, D, stepped, multiplier, rho, tau, 1.0)
+    steps = [g.copy(), g.copy()]
+    kernels.update_numpy(steps[0], f, D, stepped, multiplier, rho, tau, 1.0, True)
     J = stepped - multiplier
-    total = follow(g.copy(), f, D, A, y, rho, tau, 0.7, omega)
+    np.testing.assert_allclose(steps[0], J - (A - y), atol=1e-14)
+    total = follow(steps[1], f, D, A, y, rho, tau, 0.7, omega, True)
+    np.testing.assert_allclose(steps[1], steps[0], atol=1e-14)
     np.testing.assert_allclose(y, 0.7 * multiplier, atol=1e-14)
     np.testing.assert_allclose(A, J + 0.7 * multiplier, atol=1e-14)
     assert total == pytest.approx(np.sum(omega[:, None, None] * (D - J) ** 2))

@@ -54,10 +54,14 @@ class Decompose(Block):
         return self.field.multiplier(self.field.residual(u) * b, b) / b
 
     def set_penalties(self, penalties: Penalties) -> Array:
-        """Change the penalty, keeping B and the multiplier."""
-        self.u = self.B - self.q * (self.penalties.b1 / penalties.b1)
+        """Change the penalty, keeping B and the multiplier.
+
+        The multiplier is a subgradient at `X - B`, so another noise step would change neither.
+        """
+        self.q = self.q * (self.penalties.b1 / penalties.b1)
+        self.u = self.B - self.q
         self.penalties = penalties
-        self._noise_step()
+        self.A = self.field.pull(self.B + self.q)
         return gram(self.A)
 
     def measure(self, F: Array) -> np.ndarray:

@@ -192,4 +192,6 @@ def block_spans(problem: Problem, engine: Engine) -> list[slice]:
         return [slice(0, n2)]
     size = K * r * n2 * problem.reduction.x.dtype.itemsize
     wanted = max(engine.min_blocks, -(-size // engine.max_block_bytes))
-    return spans(n2, max(1, min(wanted, n2 // MIN_BLOCK)))
+    # The Gram matrices that a block returns shall not be larger than the block.
+    fewest = max(MIN_BLOCK, min(r, n2 // engine.min_blocks))
+    return spans(n2, max(1, min(wanted, n2 // fewest)))

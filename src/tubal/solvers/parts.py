@@ -17,7 +17,12 @@ from tubal.reduction import Reduction, reciprocal
 from tubal.solvers.blocks import Block, Penalties, copy
 from tubal.solvers.decompose import Decompose
 from tubal.solvers.fields import Original, Reduced
-from tubal.solvers.represent import RepresentFast, RepresentOriginal, RepresentReduced
+from tubal.solvers.represent import (
+    RepresentFast,
+    RepresentOriginal,
+    RepresentOriginalFast,
+    RepresentReduced,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +66,14 @@ class Part:
             U = None
         return Original(s, red.omega, self.lam, X, observed, U, problem.transform, problem.noise)
 
-    def represent(self, field: Reduced, penalties: Penalties, J: Array, Y: Array) -> Block:
-        """Return the block for noise in coordinates: the fast one for NumPy."""
+    def represent(
+        self, field: Reduced | Original, penalties: Penalties, J: Array, Y: Array
+    ) -> Block:
+        """Return the block for a dictionary: the fast one for NumPy."""
+        if isinstance(field, Original):
+            if isinstance(J, np.ndarray):
+                return RepresentOriginalFast(field, penalties, J, Y, self.size)
+            return RepresentOriginal(field, penalties, J, Y)
         if isinstance(J, np.ndarray):
             return RepresentFast(field, penalties, J, Y, self.size)
         return RepresentReduced(field, penalties, J, Y)
@@ -76,9 +87,7 @@ def zero_block(penalties: Penalties, part: Part) -> Block:
             field, penalties, copy(field.X if isinstance(field, Original) else field.x)
         )
     J = 0 * red.x
-    if isinstance(field, Original):
-        return RepresentOriginal(field, penalties, J, 0 * field.X)
-    return part.represent(field, penalties, J, 0 * J)
+    return part.represent(field, penalties, J, 0 * (field.X if isinstance(field, Original) else J))
 
 
 def left_over(problem: Problem, theta: float) -> Array:
@@ -105,7 +114,7 @@ def start_block(penalties: Penalties, theta: float, rest: Array, part: Part) -> 
     J = explained * reciprocal(red.s)[..., None]
     if isinstance(field, Original):
         T = field.push(explained)
-        return RepresentOriginal(field, penalties, J, field.ball(field.residual(T) / theta))
+        return part.represent(field, penalties, J, field.ball(field.residual(T) / theta))
     return part.represent(field, penalties, J, (rest / theta)[..., None] * red.x)
 
 
@@ -115,8 +124,6 @@ def load_block(penalties: Penalties, part: Part) -> Block:
     state = tuple(_own(_like(A, part.problem.reduction)) for A in part.state)
     if part.problem.reduction.kind == "identity":
         return Decompose(field, penalties, *state)
-    if isinstance(field, Original):
-        return RepresentOriginal(field, penalties, *state)
     return part.represent(field, penalties, *state)
 
 

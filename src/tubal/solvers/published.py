@@ -138,8 +138,10 @@ class Step:
     gram: Array
     residuals: np.ndarray
 
-    def __add__(self, other: Step) -> Step:
-        return Step(self.gram + other.gram, np.maximum(self.residuals, other.residuals))
+    def __iadd__(self, other: Step) -> Step:
+        gram = self.gram
+        gram += other.gram
+        return Step(gram, np.maximum(self.residuals, other.residuals))
 
 
 class Follower:
@@ -167,12 +169,25 @@ class Follower:
         elif near:
             residuals = self._sizes(*self._represent(F, Z), tol)
         else:
-            size = self._mean(block.follow(F, Z, following), Z)
-            if size <= close * tol:
-                size = self._largest(Z - block.J, True)
+            size = self._far(block, block.follow(F, Z, following), Z, close * tol)
             self.Z = Z
             return Step(block.gram(), np.array([size]))
         return Step(block.set_penalties(following), residuals)
+
+    def _far(self, block: Any, square: float, Z: Array, enough: float) -> float:
+        """Return one of the sizes that is above `enough`, or the largest of two that are not.
+
+        `square` is the squared norm of `Z - J`. In the end it is the change of Z that falls last.
+        """
+        size = self._mean(square, Z)
+        if size > enough:
+            return size
+        change = Z - self.Z
+        size = self._mean_size(change, True)
+        if size > enough:
+            return size
+        size = self._largest(change, True)
+        return size if size > enough else max(size, self._largest(Z - block.J, True))
 
     def _represent(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
         block = self.block

@@ -185,36 +185,34 @@ class RepresentFast(RepresentReduced):
         self, field: Reduced, penalties: Penalties, J: Array, Y: Array, size: int = 0
     ) -> None:
         super().__init__(field, penalties, J, Y)
-        self._noise_pass, self._update_pass, self._follow_pass = passes(size)
+        self._passes = passes(size)
 
     def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
         g, f = self._noise_views()
         D = F @ self.A if product is None else product
         relax = self.penalties.relax
-        self._update_pass(g, f, *self._views(D), self._rho, self._tau, relax)
+        views = _real_views(D, self.A, self.y)
+        self._passes.update(g, f, *views, self._rho, self._tau, relax, False)
 
     def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
         """Do one iteration, `Z = F A`, and change the penalties, without relaxation."""
         g, f = self._noise_views()
         q = self.penalties.b1 / penalties.b1
         rho, tau, omega = self._rho, self._tau, self.field.omega
-        square = self._follow_pass(g, f, *self._views(Z), rho, tau, q, omega)
+        views = _real_views(Z, self.A, self.y)
+        square = self._passes.follow(g, f, *views, rho, tau, q, omega, False)
         self._prepare(penalties)
         return float(square)
 
     def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
         """Return what the noise step projects, and the factors that do it, one a real number."""
-        x, A, y = self._views(self.field.x)
+        x, A, y = _real_views(self.field.x, self.A, self.y)
         g = np.empty_like(A)
-        sums = self._noise_pass(x, self._scale, A, y, self._rho, self._weights, g)
+        sums = self._passes.noise(x, self._scale, A, y, self._rho, self._weights, g)
         pairs = A.shape[-1] // self.A.shape[-1]
         norms = np.sqrt(sums.reshape(-1, pairs).sum(axis=1))
         return g, np.repeat(self._factor(norms), pairs)
-
-    def _views(self, first: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return an array, A and y as real ones."""
-        return tuple(_real_view(array) for array in (first, self.A, self.y))
 
 
 class RepresentOriginal(Represent):
@@ -282,6 +280,57 @@ class RepresentOriginal(Represent):
         return gram(self.A)
 
 
-def _real_view(A: np.ndarray) -> np.ndarray:
-    """Return the array itself, or a complex one as real with twice as many columns."""
-    return A.view(A.real.dtype)
+class RepresentOriginalFast(RepresentOriginal):
+    """The same for NumPy arrays, with the elementwise part of a step in two passes."""
+
+    def __init__(
+        self, field: Original, penalties: Penalties, J: Array, Y: Array, size: int = 0
+    ) -> None:
+        super().__init__(field, penalties, J, Y)
+        self._passes = passes(size)
+
+    def advance(self, F: Array, product: Array | None = None) -> None:
+        """Do one iteration."""
+        Yn, g, f = self._noise_views()
+        D = F @ self.A if product is None else product
+        relax = self.penalties.relax
+        views = _real_views(D, self.A, self.y)
+        self._passes.update(g, f, *views, self._rho, self._tau, relax, True)
+        self._settle(Yn, g, 1.0)
+
+    def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
+        """Do one iteration, `Z = F A`, and change the penalties, without relaxation."""
+        Yn, g, f = self._noise_views()
+        q = self.penalties.b1 / penalties.b1
+        rho, tau, omega = self._rho, self._tau, self.field.omega
+        views = _real_views(Z, self.A, self.y)
+        square = self._passes.follow(g, f, *views, rho, tau, q, omega, True)
+        self._settle(Yn, g, penalties.b2 / self.penalties.b2)
+        self._prepare(penalties)
+        return float(square)
+
+    def _noise_views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return `Yn`, `D^H Yn / b1` as a real array, and factors of one."""
+        Yn = self.multiplier()
+        g = self.field.pull(Yn) * (self.field.s / self.penalties.b1)[..., None]
+        (view,) = _real_views(g)
+        return Yn, view, np.ones(view.shape[-1], view.dtype)
+
+    def _settle(self, Yn: np.ndarray, g: np.ndarray, q: float) -> None:
+        """Follow the step that `g` holds by now; `G - Y` is multiplied by q afterwards."""
+        g *= (self.penalties.b2 * self.field.s)[..., None]
+        moved = self.field.push(g.view(self.A.dtype))
+        flat = (A.reshape(-1) for A in (Yn, self.Y, moved, self.G))
+        self._passes.settle(*flat, self.penalties.relax, q)
+
+    def load(self, state: tuple[Array, ...]) -> Array:
+        """Continue from J and Y, which have to be arrays that can be seen as flat ones."""
+        J, Y = state
+        result = super().load((J, np.ascontiguousarray(Y)))
+        self.G = np.ascontiguousarray(self.G)
+        return result
+
+
+def _real_views(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return arrays themselves, or complex ones as real with twice as many columns."""
+    return tuple(A.view(A.real.dtype) for A in arrays)
