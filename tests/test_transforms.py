@@ -3,6 +3,7 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
+import scipy.fft
 
 import naive
 from tubal.transforms import (
@@ -14,6 +15,7 @@ from tubal.transforms import (
     Orthogonal,
     RandomOrthogonal,
     resolve,
+    short,
 )
 
 
@@ -152,6 +154,59 @@ def test_scales():
 def test_dct_matches_its_definition():
     np.testing.assert_allclose(Cosine(6).matrix, naive.dct_matrix(6), atol=1e-14)
     np.testing.assert_allclose(Fourier(6).matrix, naive.dft_matrix(6), atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("n", [2, 3, 11, 16, 22, 23, 46, 64])
+def test_short_tubes_are_transformed_as_long_ones(n, axis, kind):
+    """Products with a matrix against the fast transforms, also for strided input."""
+    A = np.random.default_rng(n).standard_normal((n, 40, n)).astype(kind)
+    A = A[:, ::2, :] if axis == 0 else A[:, ::2]
+    tolerance = 1e-12 if kind is np.float64 else 1e-4
+    F, C = scipy.fft.rfft(A, axis=axis), scipy.fft.dct(A, axis=axis, norm="ortho")
+    pairs = [
+        (short.rfft(A, axis), F),
+        (short.irfft(F, n, axis), A),
+        (short.cosine(A, axis), C),
+        (short.cosine(C, axis, inverse=True), A),
+    ]
+    for found, expected in pairs:
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, atol=tolerance)
+
+
+def test_inverse_of_short_tubes_ignores_what_must_be_real():
+    """As `irfft` does with imaginary parts of the mean and of the Nyquist frequency."""
+    F = np.random.default_rng(0).standard_normal((12, 5)) * (1 + 1j)
+    np.testing.assert_allclose(short.irfft(F, 22, 0), scipy.fft.irfft(F, n=22, axis=0), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("rule", "n", "many", "product"),
+    [
+        (Fourier, 22, True, True),
+        (Fourier, 22, False, False),
+        (Fourier, 32, True, True),
+        (Fourier, 46, True, True),
+        (Fourier, 48, True, False),
+        (Fourier, 68, True, False),
+        (Cosine, 32, True, True),
+        (Cosine, 32, False, False),
+        (Cosine, 100, True, False),
+    ],
+)
+def test_products_are_taken_where_they_pay(monkeypatch, rule, n, many, product):
+    taken = []
+    for name in ("rfft", "irfft", "cosine"):
+        plain = getattr(short, name)
+        monkeypatch.setattr(
+            short, name, lambda *args, _plain=plain: (taken.append(1), _plain(*args))[1]
+        )
+    A = np.random.default_rng(0).standard_normal((n, 1200 if many else 20))
+    back = rule(n).inverse(rule(n).forward(A, axis=0), axis=0)
+    np.testing.assert_allclose(back, A, atol=1e-12)
+    assert len(taken) == (2 if product else 0)
 
 
 def test_orthogonal_names_the_deviation():
