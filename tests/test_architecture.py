@@ -17,6 +17,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 # The order of the rooms. A room may import only from rooms that stand before it.
 FLOW = (
+    "_optional",
     "_threads",
     "input",
     "transforms",

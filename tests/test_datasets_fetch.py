@@ -667,7 +667,7 @@ def test_archives_that_are_something_else(tmp_path, Image, monkeypatch):
 def test_without_pillow_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ImportError, match=r"Pillow: pip install 'tubal\[images\]'"):
+    with pytest.raises(ImportError, match=r"pillow: pip install 'tubal\[images\]'"):
         convert.need_pillow()
 
 

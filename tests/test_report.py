@@ -365,10 +365,10 @@ class TestOptions:
         with pytest.raises(ValueError, match="estimator must be"):
             report.write("model", tmp_path / "report.html")
 
-    @pytest.mark.parametrize(("module", "word"), [("jinja2", "Jinja2"), ("PIL", "Pillow")])
+    @pytest.mark.parametrize(("module", "word"), [("jinja2", "jinja2"), ("PIL.Image", "pillow")])
     def test_a_missing_package_is_named(self, fitted, tmp_path, monkeypatch, module, word):
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ImportError, match=rf"{word}: pip install tubal\[report\]"):
+        with pytest.raises(ImportError, match=rf"{word}: pip install .tubal\[report\]"):
             fitted.report(tmp_path / "report.html")
         assert not list(tmp_path.iterdir())
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from tubal.input import check_count, check_flag, check_positives
+from tubal.input import check_choice, check_count, check_flag, check_positives
 from tubal.representation import (
     Neighbours,
     Representation,
@@ -277,12 +277,7 @@ def resolve(graph: Any, auto: Graph | None = None) -> Graph:
         "published": Absolute(),
         "scaled": Absolute(scale_rows=True),
     }
-    if isinstance(graph, Graph):
-        return graph
-    if not isinstance(graph, str) or graph not in names:
-        msg = f"graph must be one of {sorted(names)} or a Graph, got {graph!r}"
-        raise ValueError(msg)
-    return names[graph]
+    return check_choice("graph", graph, names, Graph)
 
 
 def _table(near: Neighbours, count: int, n: int) -> scipy.sparse.csr_array:

@@ -9,9 +9,9 @@ one layout into the other, `tubes_first` and `samples_first` to the layout of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import array_api_compat as aac
 import numpy as np
@@ -26,6 +26,8 @@ __all__ = [
 
 Array = Any
 """An array of any library that follows the array API (NumPy, PyTorch, CuPy, ...)."""
+
+T = TypeVar("T")
 
 
 def namespace(*arrays: Array) -> Any:
@@ -214,6 +216,23 @@ def check_count(name: str, value: Any) -> int:
         msg = f"{name} must be a positive integer, got {value!r}"
         raise ValueError(msg)
     return int(value)
+
+
+def check_choice(
+    name: str, value: Any, choices: Mapping[str, T], kind: type[Any], more: str = ""
+) -> T:
+    """Return an object of a kind as it is, or the one that a name stands for.
+
+    `more` says what else the parameter accepts, where another place reads it.
+    """
+    if isinstance(value, kind):
+        return cast("T", value)
+    if not isinstance(value, str) or value not in choices:
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        accepted = f"one of {sorted(choices)}{more} or {article} {kind.__name__}"
+        msg = f"{name} must be {accepted}, got {value!r}"
+        raise ValueError(msg)
+    return choices[value]
 
 
 def check_flag(name: str, value: Any) -> bool:

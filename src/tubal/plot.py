@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tubal._optional import optional
 from tubal.estimators import SubspaceClusterer
 from tubal.report.data import affinity_picture, plane, spectrum, typicality
 from tubal.report.sprites import Scale, arrange, read_pictures
@@ -201,12 +202,7 @@ def _draw(ax: Any, sample: np.ndarray, kind: str, scale: Scale, colour: str) -> 
 
 
 def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        msg = "figures need matplotlib: pip install tubal[plot]"
-        raise ImportError(msg) from error
-    return pyplot
+    return optional("matplotlib.pyplot", "a figure", "plot")
 
 
 def _axes(ax: Any) -> Any:

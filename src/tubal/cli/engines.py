@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tubal._optional import optional
 from tubal.cli.options import ENGINES
 from tubal.cli.show import counted, say
-from tubal.files.loaded import optional
 from tubal.solvers import Dask, use_engine
 
 PACKAGES = {"torch": "torch", "dask": "distributed"}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tubal import __version__
+from tubal._optional import optional
 from tubal.cli.about import CORE_PACKAGES, installed
 
 MARK = "run.json"
@@ -168,12 +169,7 @@ TRUSTED = frozenset({"scipy.sparse._csr.csr_array", "types.SimpleNamespace"})
 
 def skops_io() -> Any:
     """Import skops, or say how to get it."""
-    try:
-        import skops.io
-    except ImportError:
-        msg = "--model-format skops needs the package skops: pip install 'tubal[files]'"
-        raise ImportError(msg) from None
-    return skops.io
+    return optional("skops.io", "--model-format skops", "files")
 
 
 def check_versions(estimator: Any) -> list[str]:

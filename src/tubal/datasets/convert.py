@@ -13,12 +13,12 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from tubal._optional import optional
 
 Arrays = dict[str, np.ndarray]
 Convert = Callable[[Sequence[Path]], Arrays]
@@ -26,7 +26,6 @@ Convert = Callable[[Sequence[Path]], Arrays]
 LARGEST_PICTURE = 1 << 26  # bytes of one member of an archive
 FEATURES = ("fea", "X", "data")
 LABELS = ("gnd", "Y", "y", "labels", "label")
-PILLOW = "the pictures are read and resized with Pillow: pip install 'tubal[images]'"
 
 
 # ---- tables of grey levels ----------------------------------------------------------------------
@@ -289,8 +288,5 @@ def need_pillow() -> None:
     _pillow()
 
 
-def _pillow() -> ModuleType:
-    try:
-        return import_module("PIL.Image")
-    except ImportError as error:
-        raise ImportError(PILLOW) from error
+def _pillow() -> Any:
+    return optional("PIL.Image", "reading and resizing pictures", "images")

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tubal.files.loaded import Stored, optional
+from tubal._optional import optional
+from tubal.files.loaded import Stored
 
 EXTRA = "files"
 MATLAB_HIDDEN = ("__header__", "__version__", "__globals__", "#refs#", "#subsystem#")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -83,13 +82,3 @@ def by(shape: tuple[int, ...]) -> str:
     '112 x 92'
     """
     return " x ".join(map(str, shape))
-
-
-def optional(package: str, what: str, extra: str) -> Any:
-    """Import a package of an extra, or say how to get it."""
-    try:
-        return import_module(package)
-    except ImportError:
-        name = package.split(".")[0].replace("PIL", "pillow")
-        msg = f"{what} needs the package {name}: pip install 'tubal[{extra}]'"
-        raise ImportError(msg) from None

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tubal.files.loaded import Loaded, by, optional
+from tubal._optional import optional
+from tubal.files.loaded import Loaded, by
 
 SUFFIXES = frozenset(
     ".bmp .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # pgm: faces of old

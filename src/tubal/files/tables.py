@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tubal._optional import optional
 from tubal.files.layout import LABELS, NAMES, numbered
-from tubal.files.loaded import Loaded, optional
+from tubal.files.loaded import Loaded
 
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?", "-"))
 INDEX = NAMES | {"", "index", "sample", "__index_level_0__"}

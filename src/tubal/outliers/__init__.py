@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tubal.input import check_choice
 from tubal.outliers.consensus import Consensus
 from tubal.outliers.decisions import contamination_threshold, tail_cut, two_means
 from tubal.outliers.detection import Detection, Detector, Nothing, Residual, Scorer
@@ -36,9 +37,4 @@ def resolve(outliers: Any) -> Detector:
     names: dict[str, Detector] = {"auto": Consensus(), "published": Residual()}
     if outliers is None:
         return Nothing()
-    if isinstance(outliers, Detector):
-        return outliers
-    if not isinstance(outliers, str) or outliers not in names:
-        msg = f"outliers must be one of {sorted(names)}, None or a Detector, got {outliers!r}"
-        raise ValueError(msg)
-    return names[outliers]
+    return check_choice("outliers", outliers, names, Detector, ", None")

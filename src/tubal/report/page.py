@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tubal._optional import optional
 from tubal.report.data import Cut, Findings, examine
 from tubal.report.sprites import SHEET, SHOW, Tiles, arrange, draw, pillow, read_pictures
 
@@ -233,12 +234,7 @@ def _hash(text: str) -> str:
 
 
 def _jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        msg = "a report needs Jinja2: pip install tubal[report]"
-        raise ImportError(msg) from error
-    return jinja2
+    return optional("jinja2", "a report", "report")
 
 
 def _replace(target: Path, text: str) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tubal._optional import optional
+
 SHOW = ("auto", "picture", "heat", "lines")
 
 LONGEST = {"picture": 96, "heat": 96, "lines": 160}  # values along the longer side of a tile
@@ -227,12 +229,7 @@ def shrink(values: np.ndarray, side: int, *, fixed_rows: bool = False) -> np.nda
 
 def pillow() -> Any:
     """Return `PIL.Image`, or say how to get it."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        msg = "a report needs Pillow: pip install tubal[report]"
-        raise ImportError(msg) from error
-    return Image
+    return optional("PIL.Image", "a report", "report")
 
 
 def read_pictures(images: Any, n: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
-from tubal.input import check_count, check_positive, check_positives
+from tubal.input import check_choice, check_count, check_positive, check_positives
 from tubal.spectral.affinity import check_affinity, modularity_of
 from tubal.spectral.embedding import Embedding, unit_rows
 from tubal.spectral.ward import ward
@@ -282,8 +282,8 @@ def _openmp() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="openmp")
 
 
-NAMES: dict[str, type[Assignment]] = {
-    kind.name: kind for kind in (Discretise, KMeansRows, ModularityKMeans, DiffusionWard, Best)
+NAMES: dict[str, Assignment] = {
+    kind.name: kind() for kind in (Discretise, KMeansRows, ModularityKMeans, DiffusionWard, Best)
 }
 
 
@@ -293,9 +293,4 @@ def resolve(assign: Any) -> Assignment:
     >>> resolve("kmeans")
     KMeansRows(n_init=10)
     """
-    if isinstance(assign, Assignment):
-        return assign
-    if not isinstance(assign, str) or assign not in NAMES:
-        msg = f"assign must be one of {sorted(NAMES)} or an Assignment, got {assign!r}"
-        raise ValueError(msg)
-    return NAMES[assign]()
+    return check_choice("assign", assign, NAMES, Assignment)

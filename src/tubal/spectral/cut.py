@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tubal.input import check_positive
+from tubal.input import check_choice, check_positive
 from tubal.spectral.affinity import check_affinity, check_count
 from tubal.spectral.assignment import (
     Assignment,
@@ -197,9 +197,4 @@ def resolve_cut(cut: Any) -> Cut:
     >>> resolve_cut("published")
     Cut(assign=Discretise(max_iter=20), offset=0.0)
     """
-    if isinstance(cut, Cut):
-        return cut
-    if not isinstance(cut, str) or cut not in CUTS:
-        msg = f"partition must be one of {sorted(CUTS)} or a Cut, got {cut!r}"
-        raise ValueError(msg)
-    return CUTS[cut]
+    return check_choice("partition", cut, CUTS, Cut)

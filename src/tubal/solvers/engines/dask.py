@@ -20,6 +20,7 @@ from operator import iadd
 from types import TracebackType
 from typing import Any, Self
 
+from tubal._optional import optional
 from tubal._threads import blas_threads, spans
 from tubal.input import check_count
 from tubal.solvers.engines.base import Engine
@@ -287,9 +288,4 @@ def _check_workers(client: Any) -> None:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        msg = "the engine Dask needs the package distributed: pip install 'tubal[dask]'"
-        raise ImportError(msg) from error
-    return distributed
+    return optional("distributed", "the engine Dask", "dask")
