@@ -4,6 +4,7 @@ import itertools
 import pickle
 import threading
 import warnings
+from types import SimpleNamespace
 
 import array_api_strict as strict
 import numpy as np
@@ -18,12 +19,14 @@ from tubal import Lambda, StopReason, solve
 from tubal.algebra import tprod, transpose, tsvd
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import from_paper, to_paper
+from tubal.noise import L1
 from tubal.solvers import (
     Certified,
     Inline,
     Published,
     Threads,
     certified,
+    driver,
     kernels,
     operators,
     published,
@@ -498,20 +501,20 @@ def test_engines_agree():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["dft", "dct"])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("row", ["OR-TLRR", "TLRR"])
 def test_compiled_passes_equal_the_plain_ones(monkeypatch, row, missing, name):
     pytest.importorskip("numba")
-    X, options = instance(row, shape=(150, 8, 5), missing=missing)
-    options |= {"lam": Lambda.relative(0.5), "transform": name, "max_iter": 100}
-    for solver in (Certified(), Published()):
+    X, options = instance(row, shape=(60, 8, 5), missing=missing)
+    options |= {"lam": Lambda.relative(0.5), "transform": name}
+    for more in ({"tol": 1e-4}, {"solver": Published(), "tol": 1e-6}):
         sols = []
         for small in (0, 10**9):
             monkeypatch.setattr(kernels, "SMALL", small)
-            sols.append(solve(X, **options, solver=solver))
+            sols.append(solve(X, **options, **more))
         assert sols[0].n_iter == sols[1].n_iter
+        assert sols[0].stop_reason is not StopReason.MAX_ITER
         np.testing.assert_allclose(sols[0].E, sols[1].E, atol=1e-9)
 
 
@@ -535,18 +538,70 @@ def test_passes_equal_the_iteration_of_any_library(monkeypatch, row, missing, so
     np.testing.assert_allclose(fast.L, slow.L, atol=1e-9)
 
 
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
 @pytest.mark.parametrize("growth", [1.1, 2.0, 5.0])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("row", ["OR-TLRR", "TLRR"])
-def test_published_stops_where_the_whole_test_would(monkeypatch, row, missing, growth):
-    """The test is only made whole near the end, which must not be missed."""
-    X, options = instance(row, shape=(14, 6, 5), missing=missing)
-    run = {"solver": Published(growth=growth), "tol": 1e-6, "lam": 0.2, **options}
+@pytest.mark.parametrize("noise", ["l21", "l1"])
+@pytest.mark.parametrize("clean", [False, True])
+def test_published_stops_where_the_whole_test_would(
+    monkeypatch, clean, noise, missing, growth, tol
+):
+    """The test is made in parts, and what it compares with is kept near the end only."""
+    data = make_tensor_subspaces(
+        8, 6, 3, 1, 8, outliers=0 if clean else 0.2, missing=missing, random_state=0
+    )
+    X = data.X + (0.1 if clean else 0) * np.random.default_rng(0).standard_normal(data.X.shape)
+    run = {"solver": Published(growth=growth), "tol": tol, "lam": 0.1, "noise": noise}
     found = solve(X, **run)
     monkeypatch.setattr(published, "NEAR", np.inf)
+    monkeypatch.setattr(published.Follower, "_change", lambda self, Z, goal: (0.0, 0.0))
     whole = solve(X, **run)
     assert found.n_iter == whole.n_iter
     np.testing.assert_allclose(found.E, whole.E, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", [Certified(), Published()])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_noise_may_answer_in_another_precision(monkeypatch, compiled, solver):
+    """Weights in double precision make double numbers of single ones."""
+
+    class Weighted(L1):
+        def weights(self, A):
+            return np.linspace(0.9, 1.1, A.shape[-1])
+
+        def project(self, Y, radius):
+            bound = radius * self.weights(Y)
+            return np.clip(Y, -bound, bound)
+
+        def value(self, E):
+            return float(np.sum(self.weights(E) * np.abs(E)))
+
+    if compiled:
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernels, "SMALL", 0 if compiled else 10**9)
+    X = instance("TLRR", shape=(20, 6, 5))[0]
+    run = {"noise": Weighted(), "lam": 0.2, "solver": solver, "tol": 1e-3}
+    double, single = solve(X, **run), solve(X.astype(np.float32), **run)
+    np.testing.assert_allclose(single.E, double.E, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks"),
+    [
+        ((20, 30, 40), 1),  # fewer samples than one block
+        ((20, 10, 2000), 4),  # small: as many as an engine wants
+        ((51, 20, 4000), 32),  # large: as small as the caches
+        ((51, 200, 4000), 20),  # no narrower than slices are tall
+        ((51, 900, 4000), 8),  # but eight
+    ],
+)
+def test_blocks_follow_the_size_of_the_problem(shape, blocks):
+    reduction = SimpleNamespace(shape=shape, x=np.zeros(0, complex))
+    problem = SimpleNamespace(reduction=reduction)
+    found = driver.block_spans(problem, Threads(1))
+    assert len(found) == blocks
+    assert [span.stop for span in found[:-1]] == [span.start for span in found[1:]]
+    assert (found[0].start, found[-1].stop) == (0, shape[2])
 
 
 class TestOperators:
@@ -606,6 +661,21 @@ def test_following_is_a_step_and_a_change_of_penalty(monkeypatch, compiled):
     np.testing.assert_allclose(y, 0.7 * multiplier, atol=1e-14)
     np.testing.assert_allclose(A, J + 0.7 * multiplier, atol=1e-14)
     assert total == pytest.approx(np.sum(omega[:, None, None] * (D - J) ** 2))
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("a", "q"), [(1.0, 1.0), (1.6, 1.0), (1.0, 1.1), (1.6, 1.1)])
+def test_settling_follows_a_step_in_the_original_domain(monkeypatch, compiled, a, q):
+    """Against the formulas: `G = b (X - D J) + Y` before and after."""
+    if compiled:
+        pytest.importorskip("numba")
+        monkeypatch.setattr(kernels, "SMALL", 0)
+    new, Y, moved, residual = np.random.default_rng(0).standard_normal((4, 70_001))
+    G = residual + Y
+    expected = Y + a * (new - Y) - moved
+    kernels.passes(10).settle(new, Y, moved, G, a, q)
+    np.testing.assert_allclose(Y, expected, atol=1e-14)
+    np.testing.assert_allclose(G, q * (residual - moved) + expected, atol=1e-13)
 
 
 def test_zero_data():

@@ -156,13 +156,15 @@ def test_dct_matches_its_definition():
     np.testing.assert_allclose(Fourier(6).matrix, naive.dft_matrix(6), atol=1e-13)
 
 
+@pytest.mark.parametrize("layout", ["C", "F", "strided"])
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("n", [2, 3, 11, 16, 22, 23, 46, 64])
-def test_short_tubes_are_transformed_as_long_ones(n, axis, kind):
-    """Products with a matrix against the fast transforms, also for strided input."""
-    A = np.random.default_rng(n).standard_normal((n, 40, n)).astype(kind)
-    A = A[:, ::2, :] if axis == 0 else A[:, ::2]
+def test_short_tubes_are_transformed_as_long_ones(n, axis, kind, layout):
+    """Products with a matrix against the fast transforms."""
+    A = np.random.default_rng(n).standard_normal((2 * n, 20, 2 * n)).astype(kind)
+    A = A[::2, :, ::2]
+    A = A if layout == "strided" else np.array(A, order=layout)
     tolerance = 1e-12 if kind is np.float64 else 1e-4
     F, C = scipy.fft.rfft(A, axis=axis), scipy.fft.dct(A, axis=axis, norm="ortho")
     pairs = [
@@ -182,12 +184,30 @@ def test_inverse_of_short_tubes_ignores_what_must_be_real():
     np.testing.assert_allclose(short.irfft(F, 22, 0), scipy.fft.irfft(F, n=22, axis=0), atol=1e-14)
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("rule", [Fourier, Cosine])
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, bool, np.float16])
+def test_other_kinds_of_numbers_are_left_to_the_fast_transforms(rule, kind, axis):
+    A = np.random.default_rng(0).integers(0, 100, (22, 60, 22)).astype(kind)
+    transform = rule(22)
+    expected = transform.forward(A.astype(np.float64), axis=axis)
+    tolerance = {"atol": 1e-2, "rtol": 1e-2} if kind == np.float16 else {"atol": 1e-10}
+    np.testing.assert_allclose(transform.forward(A, axis=axis), expected, **tolerance)
+
+
+def test_inverse_of_a_real_half_spectrum():
+    F = np.random.default_rng(0).random((2000, 5))
+    found = Fourier(8).inverse(F)
+    np.testing.assert_allclose(found, scipy.fft.irfft(F, n=8), atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("rule", "n", "many", "product"),
     [
         (Fourier, 22, True, True),
         (Fourier, 22, False, False),
-        (Fourier, 32, True, True),
+        (Fourier, 28, True, True),
+        (Fourier, 32, True, False),
         (Fourier, 46, True, True),
         (Fourier, 48, True, False),
         (Fourier, 68, True, False),

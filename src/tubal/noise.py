@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tubal.input import Array, namespace
+from tubal.input import Array, check_choice, namespace
 
 __all__ = [
     "L1",
@@ -202,7 +202,7 @@ def _shrunk(norms: Array, radius: float, offset: Array) -> Array:
     return xp.where(smooth, t, xp.maximum(norms - radius, xp.zeros_like(norms)))
 
 
-NAMES: dict[str, type[Noise]] = {noise.name: noise for noise in (L21, L1, Exact)}
+NAMES: dict[str, Noise] = {noise.name: noise() for noise in (L21, L1, Exact)}
 
 
 def resolve(noise: Any) -> Noise:
@@ -211,9 +211,4 @@ def resolve(noise: Any) -> Noise:
     >>> resolve("l1")
     L1()
     """
-    if isinstance(noise, Noise):
-        return noise
-    if not isinstance(noise, str) or noise not in NAMES:
-        msg = f"noise must be one of {sorted(NAMES)} or a Noise, got {noise!r}"
-        raise ValueError(msg)
-    return NAMES[noise]()
+    return check_choice("noise", noise, NAMES, Noise)

@@ -32,7 +32,7 @@ class Decompose(Block):
     def advance(self, F: Array, product: Array | None = None) -> None:
         """Do one iteration."""
         self.move(self.field.push(F @ self.A if product is None else product))
-        self.A = self.field.pull(self.B + self.q)
+        self._aim()
 
     def move(self, Z: Array) -> None:
         """Do the part of an iteration in the field: all but the next `A`, for given `Z`."""
@@ -41,8 +41,7 @@ class Decompose(Block):
         self.u += move
         self._split()
 
-    def _noise_step(self) -> None:
-        self._split()
+    def _aim(self) -> None:
         self.A = self.field.pull(self.B + self.q)
 
     def _split(self) -> None:
@@ -61,7 +60,7 @@ class Decompose(Block):
         self.q = self.q * (self.penalties.b1 / penalties.b1)
         self.u = self.B - self.q
         self.penalties = penalties
-        self.A = self.field.pull(self.B + self.q)
+        self._aim()
         return gram(self.A)
 
     def measure(self, F: Array) -> np.ndarray:
@@ -110,5 +109,6 @@ class Decompose(Block):
     def load(self, state: tuple[Array, ...]) -> Array:
         """Continue from u."""
         (self.u,) = state
-        self._noise_step()
+        self._split()
+        self._aim()
         return gram(self.A)

@@ -24,6 +24,8 @@ from tubal.transforms import Transform
 
 MIN_BLOCK = 48
 """Fewer samples than this in a block make its matrix products inefficient."""
+MANY = 8
+"""So many blocks are made of large slices too, that several threads have something to do."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,6 @@ def block_spans(problem: Problem, engine: Engine) -> list[slice]:
         return [slice(0, n2)]
     size = K * r * n2 * problem.reduction.x.dtype.itemsize
     wanted = max(engine.min_blocks, -(-size // engine.max_block_bytes))
-    # The Gram matrices that a block returns shall not be larger than the block.
-    fewest = max(MIN_BLOCK, min(r, n2 // engine.min_blocks))
+    # Blocks shall not be smaller than the Gram matrices that they return, if there are MANY.
+    fewest = max(MIN_BLOCK, min(r, n2 // MANY))
     return spans(n2, max(1, min(wanted, n2 // fewest)))

@@ -18,10 +18,10 @@ from tubal.solvers.blocks import Block, Penalties, copy
 from tubal.solvers.decompose import Decompose
 from tubal.solvers.fields import Original, Reduced
 from tubal.solvers.represent import (
-    RepresentFast,
     RepresentOriginal,
     RepresentOriginalFast,
     RepresentReduced,
+    RepresentReducedFast,
 )
 
 
@@ -75,7 +75,7 @@ class Part:
                 return RepresentOriginalFast(field, penalties, J, Y, self.size)
             return RepresentOriginal(field, penalties, J, Y)
         if isinstance(J, np.ndarray):
-            return RepresentFast(field, penalties, J, Y, self.size)
+            return RepresentReducedFast(field, penalties, J, Y, self.size)
         return RepresentReduced(field, penalties, J, Y)
 
 

@@ -11,8 +11,9 @@ J - Y/beta` off it, and E is zero off it). The identity dictionary has the two-b
 (C. Lu et al., IEEE PAMI 42, 2020) with the same schedule.
 
 Departures, none visible in the result: sup norms, which need the original domain, are only taken
-when the cheaper Frobenius norms allow the stop test to hold, and all of them only near the end; for
-the identity dictionary the change of E is read off that of the explained data; and the factors of
+when the cheaper Frobenius norms allow the stop test to hold; the test is made in an order in which
+it mostly fails soon, and what its last part compares with is only kept near the end; for the
+identity dictionary the change of E is read off that of the explained data; and the factors of
 conjugate slices are conjugate, so that coefficients are real there.
 """
 
@@ -39,10 +40,14 @@ from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
 
 NEAR = 4
-"""The whole stop test is made once the largest entry of `Z - J` is so many times the tolerance.
+"""The stop test begins once `Z - J`, root mean square, is so many times the tolerance.
 
-It compares with the iteration before, so it has to begin some of them ahead of the end; where the
-penalty grows fast, residuals fall as fast.
+Before that it cannot hold. Where the penalty grows fast, residuals fall as fast, so it is more.
+"""
+FRESH = 25
+"""The noise is kept for comparison once the change of `Z` is this many times as much again.
+
+The last part of the test compares it with that of the iteration before.
 """
 
 
@@ -95,20 +100,18 @@ class Published:
             make, arrays = load_block, state.arrays
         G = driver.place(partial(_following, make, penalties), arrays)
         history: list[Check] = []
-        reason, largest, watcher = StopReason.MAX_ITER, np.inf, watching()
-        close = max(float(NEAR), self.growth**5)
+        reason, apart, watcher = StopReason.MAX_ITER, np.inf, watching()
+        close = max(float(NEAR), self.growth**5) * tol
         always = problem.reduction.kind == "identity"  # there the whole test costs little
         while n_iter < max_iter and reason is StopReason.MAX_ITER:
             spectrum = driver.spectrum(G, 1 / penalties.b1)
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter
-            near = due or largest <= close * tol
-            following = Penalties(beta, beta, 1.0)
-            step = engine.total("follow", spectrum.shrink, following, tol, near, close)
-            G, residuals = step.gram, step.residuals
-            largest = float(residuals.max())
-            if (near or always) and largest <= tol:
+            goal = Goal(tol, FRESH * close, due or always or apart <= close, due)
+            step = engine.total("follow", spectrum.shrink, Penalties(beta, beta, 1.0), goal)
+            G, residuals, apart = step.gram, step.residuals, step.apart
+            if goal.near and residuals.max() <= tol:
                 reason = StopReason.RESIDUALS
             if due or reason is StopReason.RESIDUALS:
                 values = driver.certificate(spectrum)
@@ -132,16 +135,43 @@ def _snapshot(driver: Driver, beta: float, n_iter: int) -> Snapshot:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """What the stop test asks for, and how much of it is made in an iteration.
+
+    Attributes
+    ----------
+    tol : float
+    fresh : float
+        Once the change of Z is no more than this, the noise is kept for the next iteration.
+    near : bool
+        Whether the test is made, for as long as it does not fail.
+    whole : bool
+        Whether all of its quantities are wanted in any case.
+    """
+
+    tol: float
+    fresh: float
+    near: bool
+    whole: bool
+
+
+@dataclass(frozen=True)
 class Step:
-    """Gram matrices for the next iteration, and the quantities of the stop test."""
+    """Gram matrices for the next iteration, and the quantities of the stop test.
+
+    When the test was made and fails, one of them is above the tolerance, others may be missing.
+    `apart` is the root mean square of `Z - J`.
+    """
 
     gram: Array
     residuals: np.ndarray
+    apart: float = 0.0
 
     def __iadd__(self, other: Step) -> Step:
         gram = self.gram
         gram += other.gram
-        return Step(gram, np.maximum(self.residuals, other.residuals))
+        residuals = np.maximum(self.residuals, other.residuals)
+        return Step(gram, residuals, max(self.apart, other.apart))
 
 
 class Follower:
@@ -157,53 +187,53 @@ class Follower:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.block, name)
 
-    def follow(self, F: Array, following: Penalties, tol: float, near: bool, close: float) -> Step:
-        """Do one iteration and change to the next penalty.
-
-        Far from the end the residual of `Z = J` alone shows that the stop test fails.
-        """
+    def follow(self, F: Array, following: Penalties, goal: Goal) -> Step:
+        """Do one iteration and change to the next penalty."""
         block: Any = self.block
         Z = F @ block.A
         if isinstance(block, Decompose):
-            residuals = self._decompose(block, Z, tol, near)
-        elif near:
-            residuals = self._sizes(*self._represent(F, Z), tol)
-        else:
-            size = self._far(block, block.follow(F, Z, following), Z, close * tol)
-            self.Z = Z
-            return Step(block.gram(), np.array([size]))
-        return Step(block.set_penalties(following), residuals)
+            residuals = self._decompose(block, Z, goal.tol, goal.whole)
+            return Step(block.set_penalties(following), residuals)
+        change, mean = self._change(Z, goal) if goal.near else (np.inf, np.inf)
+        if goal.whole or change <= goal.tol:
+            coefficients, fits = self._represent(F, Z)
+            residuals = self._sizes(coefficients, fits, goal.tol)
+            apart = self._mean_size(coefficients[-1], True)
+            return Step(block.set_penalties(following), residuals, apart)
+        if mean <= goal.fresh:
+            self._keep()
+        apart = self._mean(block.follow(F, Z, following), Z)
+        self.Z = Z
+        return Step(block.gram(), np.array([change]), apart)
 
-    def _far(self, block: Any, square: float, Z: Array, enough: float) -> float:
-        """Return one of the sizes that is above `enough`, or the largest of two that are not.
-
-        `square` is the squared norm of `Z - J`. In the end it is the change of Z that falls last.
-        """
-        size = self._mean(square, Z)
-        if size > enough:
-            return size
+    def _change(self, Z: Array, goal: Goal) -> tuple[float, float]:
+        """Return the largest change of Z, or less than it but above `tol`; and its mean square."""
         change = Z - self.Z
-        size = self._mean_size(change, True)
-        if size > enough:
-            return size
-        size = self._largest(change, True)
-        return size if size > enough else max(size, self._largest(Z - block.J, True))
+        mean = self._mean_size(change, True)
+        return (mean if mean > goal.tol else self._largest(change, True)), mean
+
+    def _keep(self) -> tuple[Array, Array | None]:
+        """Keep the noise, and the data as it is filled, if it is; return those from before."""
+        before = self.E, self._filled
+        block: Any = self.block
+        self.E = block.noise()
+        if isinstance(block, RepresentOriginal) and block.field.observed is not None:
+            field, beta = block.field, block.penalties.b2
+            self._filled = field.filled(field.X - block.G / beta)  # off the mask: D J - Y / beta
+        return before
 
     def _represent(self, F: Array, Z: Array) -> tuple[list[Array], list[Array]]:
         block = self.block
         J, Y = (copy(A) for A in block.state())
-        E = block.noise()
-        fits = [E - self.E]
-        if isinstance(block, RepresentOriginal) and block.field.observed is not None:
-            field, beta = block.field, block.penalties.b2
-            H = field.filled(field.X - block.G / beta)  # off the mask: D J - Y / beta
-            fits.append(H if self._filled is None else H - self._filled)
-            self._filled = H
+        E, filled = self._keep()
+        fits = [self.E - E]
+        if self._filled is not None:
+            fits.append(self._filled if filled is None else self._filled - filled)
         block.advance(F, Z)
         new_J, new_Y = block.state()
         coefficients = [Z - self.Z, new_J - J, Z - new_J]
         fits.append((new_Y - Y) / block.penalties.b2)
-        self.Z, self.E = Z, E
+        self.Z = Z
         return coefficients, fits
 
     def _decompose(self, block: Decompose, Z: Array, tol: float, keep: bool) -> np.ndarray:

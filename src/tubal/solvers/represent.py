@@ -27,7 +27,7 @@ from tubal.noise import sample_norms
 from tubal.reduction import reciprocal
 from tubal.solvers.blocks import Block, Penalties, copy, gram
 from tubal.solvers.fields import Original, Reduced, slice_inner
-from tubal.solvers.kernels import passes
+from tubal.solvers.kernels import Passes, passes
 
 
 class Represent(Block):
@@ -178,43 +178,6 @@ class RepresentReduced(Represent):
         return gram(self.A)
 
 
-class RepresentFast(RepresentReduced):
-    """The same for NumPy arrays, with the elementwise half of a step in two passes."""
-
-    def __init__(
-        self, field: Reduced, penalties: Penalties, J: Array, Y: Array, size: int = 0
-    ) -> None:
-        super().__init__(field, penalties, J, Y)
-        self._passes = passes(size)
-
-    def advance(self, F: Array, product: Array | None = None) -> None:
-        """Do one iteration."""
-        g, f = self._noise_views()
-        D = F @ self.A if product is None else product
-        relax = self.penalties.relax
-        views = _real_views(D, self.A, self.y)
-        self._passes.update(g, f, *views, self._rho, self._tau, relax, False)
-
-    def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
-        """Do one iteration, `Z = F A`, and change the penalties, without relaxation."""
-        g, f = self._noise_views()
-        q = self.penalties.b1 / penalties.b1
-        rho, tau, omega = self._rho, self._tau, self.field.omega
-        views = _real_views(Z, self.A, self.y)
-        square = self._passes.follow(g, f, *views, rho, tau, q, omega, False)
-        self._prepare(penalties)
-        return float(square)
-
-    def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the noise step projects, and the factors that do it, one a real number."""
-        x, A, y = _real_views(self.field.x, self.A, self.y)
-        g = np.empty_like(A)
-        sums = self._passes.noise(x, self._scale, A, y, self._rho, self._weights, g)
-        pairs = A.shape[-1] // self.A.shape[-1]
-        norms = np.sqrt(sums.reshape(-1, pairs).sum(axis=1))
-        return g, np.repeat(self._factor(norms), pairs)
-
-
 class RepresentOriginal(Represent):
     """Noise in the original domain: Y and `G = b2 (X - D J) + Y` are kept there."""
 
@@ -280,8 +243,61 @@ class RepresentOriginal(Represent):
         return gram(self.A)
 
 
-class RepresentOriginalFast(RepresentOriginal):
-    """The same for NumPy arrays, with the elementwise part of a step in two passes."""
+class Fast(Represent):
+    """Steps on NumPy arrays, with the elementwise part of a step in few passes."""
+
+    _passes: Passes
+    _keep_step = False
+    """Whether `_settle` wants the step."""
+
+    def advance(self, F: Array, product: Array | None = None) -> None:
+        """Do one iteration."""
+        g, f = self._noise_views()
+        views = _real_views(F @ self.A if product is None else product, self.A, self.y)
+        relax = self.penalties.relax
+        self._passes.update(g, f, *views, self._rho, self._tau, relax, self._keep_step)
+        self._settle(g, relax, 1.0)
+
+    def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
+        """Do one iteration, `Z = F A`, and change the penalties, without relaxation."""
+        g, f = self._noise_views()
+        views, q = _real_views(Z, self.A, self.y), self.penalties.b1 / penalties.b1
+        rho, tau, omega = self._rho, self._tau, self.field.omega
+        square = self._passes.follow(g, f, *views, rho, tau, q, omega, self._keep_step)
+        self._settle(g, 1.0, penalties.b2 / self.penalties.b2)
+        self._prepare(penalties)
+        return float(square)
+
+    @abstractmethod
+    def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return g and one factor f a real number: `f g` is `D^H Yn / b1`, seen as real."""
+
+    def _settle(self, g: np.ndarray, relax: float, q: float) -> None:
+        """Do what else is to be done; q is the factor by which b2 grows."""
+
+
+class RepresentReducedFast(Fast, RepresentReduced):
+    """The same for NumPy arrays."""
+
+    def __init__(
+        self, field: Reduced, penalties: Penalties, J: Array, Y: Array, size: int = 0
+    ) -> None:
+        super().__init__(field, penalties, J, Y)
+        self._passes = passes(size)
+
+    def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
+        x, A, y = _real_views(self.field.x, self.A, self.y)
+        g = np.empty_like(A)
+        sums = self._passes.noise(x, self._scale, A, y, self._rho, self._weights, g)
+        pairs = A.shape[-1] // self.A.shape[-1]
+        norms = np.sqrt(sums.reshape(-1, pairs).sum(axis=1))
+        return g, np.repeat(self._factor(norms), pairs)
+
+
+class RepresentOriginalFast(Fast, RepresentOriginal):
+    """The same for NumPy arrays."""
+
+    _keep_step = True
 
     def __init__(
         self, field: Original, penalties: Penalties, J: Array, Y: Array, size: int = 0
@@ -289,46 +305,25 @@ class RepresentOriginalFast(RepresentOriginal):
         super().__init__(field, penalties, J, Y)
         self._passes = passes(size)
 
-    def advance(self, F: Array, product: Array | None = None) -> None:
-        """Do one iteration."""
-        Yn, g, f = self._noise_views()
-        D = F @ self.A if product is None else product
-        relax = self.penalties.relax
-        views = _real_views(D, self.A, self.y)
-        self._passes.update(g, f, *views, self._rho, self._tau, relax, True)
-        self._settle(Yn, g, 1.0)
-
-    def follow(self, F: Array, Z: Array, penalties: Penalties) -> float:
-        """Do one iteration, `Z = F A`, and change the penalties, without relaxation."""
-        Yn, g, f = self._noise_views()
-        q = self.penalties.b1 / penalties.b1
-        rho, tau, omega = self._rho, self._tau, self.field.omega
-        views = _real_views(Z, self.A, self.y)
-        square = self._passes.follow(g, f, *views, rho, tau, q, omega, True)
-        self._settle(Yn, g, penalties.b2 / self.penalties.b2)
-        self._prepare(penalties)
-        return float(square)
-
-    def _noise_views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `Yn`, `D^H Yn / b1` as a real array, and factors of one."""
-        Yn = self.multiplier()
-        g = self.field.pull(Yn) * (self.field.s / self.penalties.b1)[..., None]
-        (view,) = _real_views(g)
-        return Yn, view, np.ones(view.shape[-1], view.dtype)
-
-    def _settle(self, Yn: np.ndarray, g: np.ndarray, q: float) -> None:
-        """Follow the step that `g` holds by now; `G - Y` is multiplied by q afterwards."""
-        g *= (self.penalties.b2 * self.field.s)[..., None]
-        moved = self.field.push(g.view(self.A.dtype))
-        flat = (A.reshape(-1) for A in (Yn, self.Y, moved, self.G))
-        self._passes.settle(*flat, self.penalties.relax, q)
-
     def load(self, state: tuple[Array, ...]) -> Array:
-        """Continue from J and Y, which have to be arrays that can be seen as flat ones."""
+        """Continue from J and Y."""
         J, Y = state
         result = super().load((J, np.ascontiguousarray(Y)))
-        self.G = np.ascontiguousarray(self.G)
+        self.G = np.ascontiguousarray(self.G)  # so that both can be seen as flat
         return result
+
+    def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
+        self._Yn = self.multiplier().astype(self.Y.dtype, copy=False)  # noise may be a user's own
+        g = self.field.pull(self._Yn) * (self.field.s / self.penalties.b1)[..., None]
+        (view,) = _real_views(g)
+        return view, np.ones(view.shape[-1], view.dtype)
+
+    def _settle(self, g: np.ndarray, relax: float, q: float) -> None:
+        """Follow the step, which is in g by now; `G - Y` grows by q."""
+        g *= (self.penalties.b2 * self.field.s)[..., None]
+        moved = self.field.push(g.view(self.A.dtype))
+        Yn, Y, moved, G = (A.reshape(-1) for A in (self._Yn, self.Y, moved, self.G))
+        self._passes.settle(Yn, Y, moved, G, relax, q)
 
 
 def _real_views(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -1,8 +1,8 @@
 """Transforms of short tubes, as products with a matrix.
 
 Pictures have tubes of some tens of entries. For many of them at once a matrix product beats the
-fast transforms: that of the DCT up to 64 entries, that of the DFT up to 32, or up to 64 where the
-length has a prime factor for which there is no fast step (`benchmarks/transforms.py`).
+fast transforms: that of the DCT up to 64 entries, that of the DFT up to 28, or up to 64 where the
+length has a prime factor above 7 (`benchmarks/transforms.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import scipy.fft
 
 LONGEST = 64
 """Longer tubes are left to the fast transforms."""
-LONGEST_SMOOTH = 32
+LONGEST_SMOOTH = 28
 """So are those of the DFT that are longer than this and have small prime factors only."""
 FAST_FACTOR = 7
 """Largest prime factor that counts as small."""
@@ -24,13 +24,14 @@ ENOUGH = 1000
 
 def suits_cosine(A: np.ndarray, n: int, axis: int) -> bool:
     """Whether the DCT of the tubes of `A`, of length `n`, shall be a product."""
-    return 1 < n <= LONGEST and A.dtype.kind == "f" and _many(A, axis)
+    return 1 < n <= LONGEST and A.dtype.char in "fd" and _many(A, axis)
 
 
 def suits_fourier(A: np.ndarray, n: int, axis: int) -> bool:
-    """Whether the DFT shall be one."""
+    """Whether the DFT shall be one, or its inverse, for a half spectrum `A`."""
     longest = LONGEST if _largest_factor(n) > FAST_FACTOR else LONGEST_SMOOTH
-    return 1 < n <= longest and _many(A, axis)
+    kinds = "fd" if A.shape[axis] == n else "FD"
+    return 1 < n <= longest and A.dtype.char in kinds and _many(A, axis)
 
 
 def cosine(A: np.ndarray, axis: int, inverse: bool = False) -> np.ndarray:

@@ -84,7 +84,7 @@ class Dask(Engine):
     n_workers : int or None
         How many workers when they are new, of one thread each; None: one for each core.
     max_block_bytes : int
-        Size of one array of a block, small enough for the caches of a core.
+        Size of one array of a block, as that of `Threads`.
 
     Examples
     --------

@@ -26,7 +26,9 @@ class Threads(Engine):
     n_jobs : int or None
         Number of threads; None or -1: as many as BLAS may have.
     max_block_bytes : int
-        Size of one array of a block, small enough for the caches of a core.
+        Size of one array of a block, small enough for the caches of a core. Blocks of large
+        slices are larger: they have as many samples as slices have rows, unless there were fewer
+        than eight of them.
     """
 
     def __init__(self, n_jobs: int | None = None, max_block_bytes: int = MAX_BLOCK_BYTES) -> None:
