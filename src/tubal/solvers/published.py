@@ -40,14 +40,10 @@ from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
 
 NEAR = 4
-"""The stop test begins once `Z - J`, root mean square, is so many times the tolerance.
+"""How many tolerances are close to the end, for root mean squares; more if penalties grow fast.
 
-Before that it cannot hold. Where the penalty grows fast, residuals fall as fast, so it is more.
-"""
-FRESH = 25
-"""The noise is kept for comparison once the change of `Z` is this many times as much again.
-
-The last part of the test compares it with that of the iteration before.
+The stop test begins once `Z - J` is close: before that it cannot hold. Its last part compares the
+noise with that of the iteration before, which is kept once the change of Z is close, too.
 """
 
 
@@ -108,7 +104,7 @@ class Published:
             beta = min(self.beta_max, self.growth * penalties.b1)
             n_iter += 1
             due = n_iter % 50 == 0 or n_iter == max_iter
-            goal = Goal(tol, FRESH * close, due or always or apart <= close, due)
+            goal = Goal(tol, close, due or always or apart <= close, due)
             step = engine.total("follow", spectrum.shrink, Penalties(beta, beta, 1.0), goal)
             G, residuals, apart = step.gram, step.residuals, step.apart
             if goal.near and residuals.max() <= tol:
@@ -141,7 +137,7 @@ class Goal:
     Attributes
     ----------
     tol : float
-    fresh : float
+    close : float
         Once the change of Z is no more than this, the noise is kept for the next iteration.
     near : bool
         Whether the test is made, for as long as it does not fail.
@@ -150,7 +146,7 @@ class Goal:
     """
 
     tol: float
-    fresh: float
+    close: float
     near: bool
     whole: bool
 
@@ -200,7 +196,7 @@ class Follower:
             residuals = self._sizes(coefficients, fits, goal.tol)
             apart = self._mean_size(coefficients[-1], True)
             return Step(block.set_penalties(following), residuals, apart)
-        if mean <= goal.fresh:
+        if mean <= goal.close:
             self._keep()
         apart = self._mean(block.follow(F, Z, following), Z)
         self.Z = Z

@@ -285,6 +285,14 @@ class RepresentReducedFast(Fast, RepresentReduced):
         super().__init__(field, penalties, J, Y)
         self._passes = passes(size)
 
+    def noise(self) -> Array:
+        """Return `E`, zero in samples that the dictionary explains."""
+        g, f = self._noise_views()
+        g *= 1 - f
+        E = g.view(self.A.dtype)
+        E *= (self.penalties.b1 / self.penalties.b2 * reciprocal(self.field.s))[..., None]
+        return E
+
     def _noise_views(self) -> tuple[np.ndarray, np.ndarray]:
         x, A, y = _real_views(self.field.x, self.A, self.y)
         g = np.empty_like(A)
