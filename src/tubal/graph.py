@@ -83,7 +83,7 @@ class Nearest(Graph):
         near = nearest(representation, self.n_neighbors, kept, n_jobs)
         n = len(kept)
         table = _table(near, self.n_neighbors, n)
-        table = scipy.sparse.diags_array(kept.astype(float)).tocsr() @ table
+        _clear(table, ~kept)
         graph = (table + table.T) / 2
         if self.tree:
             ties = representation.similarity
@@ -243,8 +243,10 @@ class Absolute(Graph):
     ) -> scipy.sparse.csr_array:
         """Return the affinity between the samples of the fit, empty for those not kept."""
         table = self.votes(representation, kept, n_jobs)
-        table = scipy.sparse.diags_array(kept.astype(float)).tocsr() @ table
-        return scipy.sparse.csr_array((table + table.T) / 2)
+        _clear(table, ~kept)
+        table = scipy.sparse.csr_array(table + table.T)
+        table.data /= 2
+        return table
 
     def votes(
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
@@ -278,6 +280,13 @@ def resolve(graph: Any, auto: Graph | None = None) -> Graph:
         "scaled": Absolute(scale_rows=True),
     }
     return check_choice("graph", graph, names, Graph)
+
+
+def _clear(table: scipy.sparse.csr_array, rows: np.ndarray) -> None:
+    """Empty some rows of a table in place."""
+    if rows.any():
+        table.data[np.repeat(rows, np.diff(table.indptr))] = 0
+        table.eliminate_zeros()
 
 
 def _table(near: Neighbours, count: int, n: int) -> scipy.sparse.csr_array:

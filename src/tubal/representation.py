@@ -70,9 +70,8 @@ class TubeModuli(Ties):
 
     def tile(self, rows: Rows) -> np.ndarray:
         """Return `sum_k |Z[i, j, k]| / n3`, sample j along the rows."""
-        hat = np.moveaxis(self.left @ self.core[:, :, rows], 0, -1)
-        tubes = np.abs(self.transform.inverse(hat))
-        return tubes.mean(axis=tuple(range(2, tubes.ndim))).T
+        tubes = self.transform.inverse(self.left @ self.core[:, :, rows], axis=0)
+        return np.abs(tubes).mean(axis=tuple(range(tubes.ndim - 2))).T
 
 
 @dataclass(frozen=True, eq=False)

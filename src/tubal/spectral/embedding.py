@@ -118,8 +118,8 @@ def embed(
 def _embed(W: Any, m: int, offset: float, random_state: Any) -> Embedding:
     rng = check_random_state(random_state)
     W, d = _regularise(W, offset)
-    scale = scipy.sparse.diags_array(1 / np.sqrt(d))
-    P = scipy.sparse.csr_array(scale @ W @ scale)
+    P, scale = scipy.sparse.csr_array(W, copy=True), 1 / np.sqrt(d)
+    P.data *= np.repeat(scale, np.diff(P.indptr)) * scale[P.indices]
     parts, each = _parts(W, d, m, exact=offset == 0)
     pairs: list[tuple[float, np.ndarray, np.ndarray]] = []
     for part in parts:
