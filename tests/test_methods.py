@@ -123,10 +123,8 @@ def test_completed_methods_complete_new_samples(name):
     np.testing.assert_array_equal(est.predict(X[80:]), est.predict(filled))
 
 
-@pytest.mark.parametrize(
-    ("transform", "alpha", "missing"),
-    [("dft", 2, 0.2), pytest.param("dct", 8, 0.1, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("transform", "alpha", "missing"), [("dft", 2, 0.2), ("dct", 8, 0.1)])
 def test_missing_entries_hide_no_outlier(transform, alpha, missing):
     # The paper, section 6.1: the Hamming distance is always 0. Its alpha is 2 for the DFT and 30
     # for the DCT at n3 = 100; the ratio of these is about the root of n3, here 20.

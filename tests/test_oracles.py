@@ -129,7 +129,7 @@ def test_proximal_operators_satisfy_moreau(transform, rng):
 # ---- naive: the paper's algorithms --------------------------------------------------------------
 
 
-@pytest.fixture(params=["dft_even", "dct"])
+@pytest.fixture(params=[pytest.param("dft_even", marks=pytest.mark.slow), "dct"])
 def released(request, golden):
     """Inputs and outputs of the authors' code, and the matrix ``L`` of its transform."""
     case = golden(request.param)
