@@ -173,12 +173,36 @@ def vowels(seed: int, length: int = 16) -> Drawn:
     return most_of(np.array(X), labels, seed)
 
 
-def arrowheads(seed: int) -> Drawn:
-    """Draw 90 % of ArrowHead: outlines of three kinds of projectile points as series."""
-    from aeon.datasets import load_arrow_head
+def series(seed: int, *, name: str) -> Drawn:
+    """Draw 90 % of a set of series of aeon as a table: a row a series, a column a time."""
+    from aeon import datasets as sets
 
-    X, labels = load_arrow_head()
+    X, labels = getattr(sets, f"load_{name}")()
     return most_of(X[:, 0], labels, seed)
+
+
+def pines(seed: int, per_class: int = 60, size: int = 5, least: int = 400) -> Drawn:
+    """Draw windows of the Indian Pines scene of AVIRIS (as TensorLy ships it): pixels x bands.
+
+    Windows lie around labelled pixels of the classes that have at least `least` of them; what else
+    grows in a window does not matter for its label.
+    """
+    from tensorly.datasets import load_indian_pines
+
+    scene = load_indian_pines()
+    tensor, truth = np.asarray(scene.tensor, dtype=float), np.asarray(scene.ticks[0])
+    rng, half = np.random.default_rng(seed), size // 2
+    inner = np.zeros(truth.shape, bool)
+    inner[half:-half, half:-half] = True
+    kinds = [k for k in np.unique(truth) if k and (truth == k).sum() >= least]
+    windows, labels = [], []
+    for label, kind in enumerate(kinds):
+        places = np.argwhere((truth == kind) & inner)
+        for i, j in places[rng.permutation(len(places))[:per_class]]:
+            cut = tensor[i - half : i + half + 1, j - half : j + half + 1]
+            windows.append(cut.reshape(size * size, -1))
+            labels.append(label)
+    return Drawn(np.stack(windows), np.array(labels))
 
 
 def table(seed: int, *, name: str) -> Drawn:
@@ -436,7 +460,7 @@ SETS: dict[str, DataSet] = {
             "arrowheads",
             "190 outlines of three kinds, a table of 251 columns",
             "tuning",
-            arrowheads,
+            partial(series, name="arrow_head"),
             ("aeon",),
             clean=True,
         ),
@@ -463,15 +487,39 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "wine",
             "160 wines of three growers, a table of 13 columns",
-            "new",
+            "tuning",  # distances came in after a look at it
             partial(table, name="wine"),
             clean=True,
         ),
         DataSet(
             "breast cancer",
             "512 tumours, benign or not, a table of 30 columns",
-            "new",
+            "tuning",  # distances came in after a look at it
             partial(table, name="breast_cancer"),
+            clean=True,
+        ),
+        DataSet(
+            "Indian Pines",
+            "540 windows of a hyperspectral scene from the air, 25 pixels x 200 bands, nine crops",
+            "new",
+            pines,
+            ("tensorly",),
+            clean=True,
+        ),
+        DataSet(
+            "power",
+            "986 days of electric power, summer or winter, a table of 24 columns",
+            "new",
+            partial(series, name="italy_power_demand"),
+            ("aeon",),
+            clean=True,
+        ),
+        DataSet(
+            "gunpoint",
+            "180 motions of a hand, with a gun or without, a table of 150 columns",
+            "new",
+            partial(series, name="gunpoint"),
+            ("aeon",),
             clean=True,
         ),
     )

@@ -14,7 +14,7 @@ import tubal
 from tubal import ORTLRR, LowRankClusterer, TensorOutlierDetector, metrics
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import Absolute, MultiScale
-from tubal.scales import View
+from tubal.scales import Distance, View
 from tubal.selection import select
 from tubal.solvers import Published
 from tubal.transforms import same_transform
@@ -163,7 +163,7 @@ class TestView:
         X = data.X.reshape(-1, 6, 10)
         est, table = fit(X, 5, contamination=0), fit(data.X[..., 0], 5, contamination=0)
         assert est.selection_.view == View("none", None) == table.selection_.view
-        assert len(table.selection_.candidates) == 1
+        assert len(table.selection_.candidates) == 3  # by distance, too
         np.testing.assert_array_equal(est.labels_, table.labels_)
         np.testing.assert_allclose(est.affinity_.toarray(), table.affinity_.toarray(), atol=1e-5)
         check_old_samples(est, X)
@@ -283,11 +283,12 @@ class TestOthers:
         assert not hasattr(LowRankClusterer(5, transform="auto", **options).fit(X), "selection_")
 
     def test_matrix_methods(self, data):
-        """Samples that are vectors leave no choice."""
+        """Samples that are vectors have no axes to choose from."""
         est = LowRankClusterer(
             5, transform="auto", vectorize=True, graph="multiscale", random_state=0
         ).fit(data[0])
-        assert [c.view for c in est.selection_.candidates] == [View("none", None)]
+        found = {c.view for c in est.selection_.candidates}
+        assert found == {View("none", None), Distance(), Distance(sized=True)}
 
     @pytest.mark.parametrize("options", [{"transform": "auto"}, {"vectorize": True}, {}])
     def test_a_dictionary_of_another_shape(self, options):

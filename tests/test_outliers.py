@@ -309,12 +309,12 @@ def test_floors_of_consensus():
     x = np.ones((n, p))
     S = np.full((n, n), 0.9)
     E = 0.001 * x
-    E[1] = 3 * LEAST_RESIDUAL * x[1]
+    E[1] = 8 * LEAST_RESIDUAL * x[1]
     S[2] = S[:, 2] = 0.8
     found = Consensus().detect(represent(x, S, E))
     z = (math.log(0.2 / 0.8) - math.log(0.1 / 0.9)) / LEAST_SPREAD[2]
     expected = np.zeros(n)
-    expected[1] = math.log(3) / LEAST_SPREAD[3] - 2
+    expected[1] = math.log(8) / LEAST_SPREAD[3] - 2
     expected[2] = z
     np.testing.assert_allclose(found.scores, expected, atol=SINGLE)
     T, level, _, _ = Naive(x, S, E).detect()

@@ -24,7 +24,7 @@ from tubal.representation import (
     neighbours,
     stack_tiles,
 )
-from tubal.scales import FACTORS, ScaleKernel, View
+from tubal.scales import FACTORS, Comparison, View
 
 __all__ = [
     "Absolute",
@@ -165,7 +165,7 @@ class MultiScale(Graph):
         inner = self._inner(representation, kept)
         if 4 * int(kept.sum()) ** 2 > MOST_BYTES:
             return inner
-        ties = cast(ScaleKernel, inner.similarity).whole(n_jobs)
+        ties = cast(Comparison, inner.similarity).whole(n_jobs)
         return replace(inner, coefficients=ties, similarity=ties)
 
     def votes(
@@ -174,17 +174,17 @@ class MultiScale(Graph):
         """Return the similarities with the nearest kept samples."""
         if not kept.any():
             return scipy.sparse.csr_array((len(new.twins), len(kept)))
-        kernel = self._inner(new.fitted or new, kept).similarity
+        kernel = cast(Comparison, self._inner(new.fitted or new, kept).similarity)
         position = np.where(kept, np.cumsum(kept) - 1, -1)
         twins = np.where(new.twins >= 0, position[new.twins], -1)
-        ties = kernel.extended(new.complete())
+        ties = kernel.extended(new.complete(), new.divisors())
         rows = replace(new, coefficients=ties, similarity=ties, twins=twins, fitted=None)
         votes = self._nearest.votes(rows, np.ones(int(kept.sum()), bool), n_jobs)
         return scipy.sparse.csr_array(votes @ _places(kept))
 
     def rank(self, representation: Representation, kept: np.ndarray) -> float:
         """Return the effective rank that the spectrum of the kept samples suggests."""
-        return cast(ScaleKernel, self._inner(representation, kept).similarity).rank
+        return cast(Comparison, self._inner(representation, kept).similarity).rank
 
     @property
     def _nearest(self) -> Nearest:
@@ -204,7 +204,8 @@ class MultiScale(Graph):
             if view.transform is None:
                 msg = "MultiScale needs a method with a transform, or a view; use Nearest"
                 raise ValueError(msg)
-            ties = ScaleKernel.of(fitted.complete()[kept], view, self.factors)
+            sizes = fitted.divisors()[kept]
+            ties = view.compare(fitted.complete()[kept], sizes, self.factors)
             n = int(kept.sum())
             inner = Representation(
                 fitted.samples, fitted.L[:0], fitted.E[:0], ties, ties, np.arange(n)

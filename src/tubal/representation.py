@@ -294,13 +294,17 @@ class Representation:
         """Return the norms of the samples."""
         return np.linalg.norm(self.samples.values.reshape(len(self.E), -1), axis=1)
 
+    def divisors(self) -> np.ndarray:
+        """Return what the samples were divided by."""
+        return np.ones(len(self.twins)) if self.scale is None else self.scale
+
     def sizes(self) -> np.ndarray:
         """Return the norms that the samples had before they were scaled, per entry observed."""
         norms, seen = self.norms(), self.samples.observed
         if seen is not None:
             share = seen.reshape(len(seen), -1).mean(axis=1)
             norms = norms / np.sqrt(np.where(share > 0, share, 1))
-        return norms if self.scale is None else norms * self.scale
+        return norms * self.divisors()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,19 +1,23 @@
-"""Similarity of samples at several effective ranks at once.
+"""Similarity of samples in a view: as combinations at several ranks at once, or by distance.
 
 How many directions of each slice count is the one choice that matters most for a graph, and no
-single answer serves a whole data set. So several are asked, and their similarities averaged.
+single answer serves a whole data set. So several are asked, and their similarities averaged. What
+holds the classes of a table together may also be a place instead of a subspace: then samples are
+compared by their distance.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from tubal._threads import effective_jobs, serial_blas, spans, threaded
+from tubal.input import check_flag
 from tubal.problem import suggested_rank, theta_of_rank
 from tubal.reduction import slices
 from tubal.representation import TILE, Rows, Ties, Whole, stacked, turned
@@ -27,6 +31,12 @@ MOST_FEATURES = 100
 
 MOST_BYTES = 2**24
 """Where the products of a slice of the fit could be larger, no products are kept."""
+
+REACH = 5
+"""The distance to so many others is the length that a sample measures distances by."""
+
+BARELY = np.float32(1e-12)
+"""Similarity of points that are far from each other, at most."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,8 @@ class View:
 
     def is_same(self, other: View) -> bool:
         """Whether axis and transform are the same, names by value and all else as one object."""
+        if type(self) is not type(other):
+            return False
         mine, its = self.transform, other.transform
         named = isinstance(mine, str) and isinstance(its, str)
         return self.axis == other.axis and (mine == its if named else mine is its)
@@ -74,9 +86,87 @@ class View:
         """Return the transform for arranged samples."""
         return resolve(self.transform, arranged.shape[2:], data=arranged, random_state=0)
 
+    def compare(
+        self, values: np.ndarray, sizes: np.ndarray, factors: Sequence[float] = FACTORS
+    ) -> Comparison:
+        """Return the similarities of complete samples `(n, n1, *sizes)`.
+
+        `sizes` is what the samples were divided by; `factors` as for `MultiScale`.
+        """
+        return ScaleKernel.of(values, self, factors)
+
+
+@dataclass(frozen=True)
+class Distance(View):
+    """Samples as points: those are similar that are near, not those that depend on each other.
+
+    Attributes
+    ----------
+    sized : bool
+        Whether samples have the size that they were given with, or that of the fit, unit norm.
+    """
+
+    transform: Any = field(default="none", init=False)
+    axis: int | None = field(default=None, init=False)
+    sized: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("sized", self.sized)
+
+    def __str__(self) -> str:
+        return "distance" if self.sized else "distance at unit norm"
+
+    def is_same(self, other: View) -> bool:
+        """Whether the other one measures the same distances."""
+        return self == other
+
+    def compare(
+        self, values: np.ndarray, sizes: np.ndarray, factors: Sequence[float] = FACTORS
+    ) -> Comparison:
+        """Return the similarities; there are no ranks, so `factors` mean nothing here."""
+        return DistanceKernel.of(values, sizes if self.sized else None)
+
+
+class Comparison(Ties):
+    """Similarities of samples in a view; both sides can be read in parts.
+
+    Attributes
+    ----------
+    rank : float
+        Effective rank that the spectrum suggests, NaN where there is none.
+    """
+
+    rank: float
+    columns: Any
+    rows: Any
+
+    @abstractmethod
+    def tile(self, rows: Rows, columns: Rows = slice(None)) -> np.ndarray:
+        """Return similarities, a row a sample in question, in single precision."""
+
+    @abstractmethod
+    def extended(self, new: np.ndarray, sizes: np.ndarray | None = None) -> Self:
+        """Return the similarities of new complete samples, which were divided by `sizes`."""
+
+    def whole(self, n_jobs: int | None = None) -> Whole:
+        """Return the similarities of the samples of the fit as a table, each pair computed once."""
+        n = self.shape[1]
+        table = np.empty((n, n), np.float32)
+
+        own: Any = replace(self, rows=self.columns)  # type: ignore[type-var]
+
+        def fill(rows: slice) -> None:
+            table[rows, rows.start :] = own.tile(rows, slice(rows.start, None))
+            table[rows.stop :, rows] = table[rows, rows.stop :].T
+            corner = table[rows, rows]  # a product of a matrix with itself, but to rounding
+            table[rows, rows] = np.maximum(corner, corner.T)
+
+        threaded(fill, spans(n, -(-n // TILE)), effective_jobs(n_jobs))
+        return Whole(table)
+
 
 @dataclass(frozen=True, eq=False)
-class ScaleKernel(Ties):
+class ScaleKernel(Comparison):
     """Mean over several ranks of the similarities of the closed-form representation.
 
     With noise `||X - X * Z||_F^2 / (2 theta)` the program has the solution
@@ -126,7 +216,7 @@ class ScaleKernel(Ties):
         columns = _coded(_rows(back, X), roots, transform, most)
         return cls(view, transform, rank, back, roots, columns, columns)
 
-    def extended(self, new: np.ndarray) -> ScaleKernel:
+    def extended(self, new: np.ndarray, sizes: np.ndarray | None = None) -> ScaleKernel:
         """Return the similarities of new complete samples `(m, n1, *sizes)` of any norm."""
         arranged = self.view.arrange(in_range(new, tuple(range(1, new.ndim))))
         V = _rows(self.back, slices(self.transform, arranged))
@@ -146,22 +236,6 @@ class ScaleKernel(Ties):
             mean += np.sqrt(part, out=part)
         mean /= len(self.columns)
         return np.minimum(mean, 1, out=mean)
-
-    def whole(self, n_jobs: int | None = None) -> Whole:
-        """Return the similarities of the samples of the fit as a table, each pair computed once."""
-        n = self.columns[0].count
-        table = np.empty((n, n), np.float32)
-
-        own = replace(self, rows=self.columns)
-
-        def fill(rows: slice) -> None:
-            table[rows, rows.start :] = own.tile(rows, slice(rows.start, None))
-            table[rows.stop :, rows] = table[rows, rows.stop :].T
-            corner = table[rows, rows]  # a product of a matrix with itself, but to rounding
-            table[rows, rows] = np.maximum(corner, corner.T)
-
-        threaded(fill, spans(n, -(-n // TILE)), effective_jobs(n_jobs))
-        return Whole(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +285,113 @@ class Coded:
         """Products of coordinates of all other slices, one below the other."""
         parts = [_products(part) for part in self.slices if 0 < _n_products(part) <= self.most]
         return np.concatenate([np.zeros((0, self.count), "f4"), *parts])
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceKernel(Comparison):
+    """Similarity `exp(-d_ij^2 / (h_i h_j))` of points at the distance `d_ij`.
+
+    `h_i` is the distance from a point to its `REACH`-th nearest one of the fit, so that it does not
+    matter how dense the points are somewhere (L. Zelnik-Manor, P. Perona, "Self-tuning spectral
+    clustering", NIPS 2004). Points that are too far for the exponential are barely similar, but the
+    nearest of them are still the most similar ones.
+
+    Attributes
+    ----------
+    sized : bool
+        Whether points have the size that they were given with.
+    centre : array of shape (p,)
+    unit : float
+        Size of the points, by which they are divided.
+    columns, rows : Points
+        The samples of the fit and those in question.
+    """
+
+    sized: bool
+    centre: np.ndarray
+    unit: float
+    columns: Points
+    rows: Points
+    rank = float("nan")
+
+    @classmethod
+    def of(cls, values: np.ndarray, sizes: np.ndarray | None = None) -> DistanceKernel:
+        """Build it for complete samples, multiplied by `sizes` if there are any."""
+        points = _points(values, sizes)
+        centre = points.mean(axis=0)
+        unit = float(np.abs(points - centre).max(initial=0)) or 1.0
+        every = Points.of((points - centre) / unit, skip=1)
+        return cls(sizes is not None, centre, unit, every, every)
+
+    def extended(self, new: np.ndarray, sizes: np.ndarray | None = None) -> DistanceKernel:
+        """Return the similarities of new complete samples."""
+        points = _points(new, sizes if self.sized else None) - self.centre
+        return replace(self, rows=Points.of(points / self.unit, self.columns))
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        return len(self.rows.at), len(self.columns.at)
+
+    def tile(self, rows: Rows, columns: Rows = slice(None)) -> np.ndarray:
+        """Return similarities, a row a sample in question, in single precision."""
+        squares = self.rows.squares(rows, self.columns, columns)
+        squares /= self.rows.reach[rows, None] * self.columns.reach[columns]
+        near = np.exp(-squares)
+        squares += 1
+        return np.maximum(near, np.divide(BARELY, squares, out=squares), out=near)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points in single precision, around the centre of those of the fit.
+
+    Attributes
+    ----------
+    at : array of shape (m, p)
+    reach : array of shape (m,)
+        Distance to the `REACH`-th nearest point of the fit.
+    """
+
+    at: np.ndarray
+    reach: np.ndarray
+
+    @classmethod
+    def of(cls, at: np.ndarray, fit: Points | None = None, skip: int = 0) -> Points:
+        """Measure the reach of points among those of a fit, or among themselves.
+
+        `skip` is 1 when each point is its own nearest one.
+        """
+        found = cls(at.astype(np.float32), np.ones(len(at), np.float32))
+        others = fit or found
+        place = min(REACH - 1 + skip, len(others.at) - 1)
+        parts = [
+            np.partition(found.squares(rows, others), place, axis=1)[:, place]
+            for rows in spans(len(at), -(-len(at) // TILE))
+        ]
+        reach = np.sqrt(np.concatenate([np.zeros(0, np.float32), *parts]))
+        # Points that stand on each other do not see the others as infinitely far.
+        typical = np.median(others.reach if fit else reach[reach > 0]) if reach.any() else 1.0
+        return replace(found, reach=np.maximum(reach, np.float32(1e-3 * typical)))
+
+    @cached_property
+    def half(self) -> np.ndarray:
+        """Half of the squared norms."""
+        return np.sum(self.at**2, axis=1) / 2
+
+    def squares(self, rows: Rows, other: Points, columns: Rows = slice(None)) -> np.ndarray:
+        """Return the squared distances of some of these points to some others."""
+        near = self.at[rows] @ other.at[columns].T
+        near -= self.half[rows, None]
+        near -= other.half[columns]
+        near *= -2
+        return np.maximum(near, 0, out=near)
+
+
+def _points(values: np.ndarray, sizes: np.ndarray | None) -> np.ndarray:
+    """Return samples as points, multiplied by their sizes if there are any."""
+    points = values.reshape(len(values), -1).astype(float)
+    return points if sizes is None else points * sizes[:, None]
 
 
 def in_range(values: np.ndarray, axis: tuple[int, ...] | None = None) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Which transform, along which axis, and how many neighbours: chosen from the data, without labels.
 
 A `View` says which axis of a sample takes the place of n1 and which transform runs along the
-others. Each view gives a graph of the samples (`tubal.graph.MultiScale`), and each graph a
-partition; the view whose partition has the largest modularity on its own graph is chosen. No
-program is solved for it. Outliers disturb the choice, so it is made among the samples kept.
+others; rows of tables may also be compared by their distance. Each view gives a graph of the
+samples (`tubal.graph.MultiScale`), and each graph a partition; the view whose partition has the
+largest modularity on its own graph is chosen. No program is solved for it. Outliers disturb the
+choice, so it is made among the samples kept.
 
 Modularities of graphs with more and with fewer edges do not compare. Of several numbers of
 neighbours that one is chosen whose partition agrees best with those of the others; that takes all
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from tubal import spectral
 from tubal.graph import MultiScale, Nearest
 from tubal.input import Samples
 from tubal.representation import Representation
-from tubal.scales import View, in_range
+from tubal.scales import Distance, View, in_range
 
 MOST_SAMPLES = 2000
 ENOUGH_SAMPLES = 800
@@ -38,7 +40,7 @@ CLEARLY = 0.0075
 """Views with a handicap have to be better by this much, more than chance makes of a sample.
 
 Those are vectors, which forget the shape of the samples, and a transform made from the very samples
-that it is judged on.
+that it is judged on. Where all have it, as for tables, none has.
 """
 
 
@@ -49,15 +51,16 @@ QUICK_CUT = spectral.Cut(spectral.DiffusionWard(times=(12,)))
 def views(shape: Sequence[int]) -> list[View]:
     """Return the views that "auto" chooses from, for samples of this shape `(n1, *sizes)`.
 
-    For tables there is only one. Else DFT and DCT with either of the first two axes of a sample in
-    the place of n1, a transform made from the data, and samples as vectors.
+    Rows of tables are compared as vectors that depend on each other, or by their distance. Else
+    there are DFT and DCT with either of the first two axes of a sample in the place of n1, a
+    transform made from the data, and samples as vectors.
 
     >>> [str(view) for view in views((28, 28))][:3]
     ['dft', 'dct', 'dft, axis 1 first']
     """
     n1, *sizes = shape
     if int(np.prod(sizes)) == 1:
-        return [View("none", None)]
+        return [View("none", None), Distance(), Distance(sized=True)]
     axes = [0, 1] if n1 > 1 and sizes[0] > 1 else [0]
     named = [View(name, axis) for axis in axes for name in ("dft", "dct")]
     return [*named, View("data"), View("none", None)]
@@ -73,32 +76,26 @@ class Candidate:
     modularity : float
         Of its partition on its graph.
     rank : float
-        Effective rank that the spectrum suggests.
+        Effective rank that the spectrum suggests, NaN for distances.
     labels : int array
         Its partition of the samples that were looked at.
+    handicap : float
+        What its modularity has to be larger by, to count as equal.
     """
 
     view: View
     modularity: float
     rank: float
     labels: np.ndarray = field(repr=False, compare=False)
+    handicap: float = 0.0
 
     @property
     def rating(self) -> float:
-        """What candidates are sorted by: the modularity, less `CLEARLY` with a handicap.
-
-        What differs by rounding is equal.
-        """
-        return round(self.modularity - self.has_handicap * CLEARLY, 6)
-
-    @property
-    def has_handicap(self) -> bool:
-        """Whether the view has to be clearly better than others."""
-        transform = self.view.transform
-        return self.view.axis is None or (isinstance(transform, str) and transform == "data")
+        """What candidates are sorted by; what differs by rounding is equal."""
+        return round(self.modularity - self.handicap, 6)
 
     def __str__(self) -> str:
-        counted = f", counts as {self.rating:.3f}" if self.has_handicap else ""
+        counted = f", counts as {self.rating:.3f}" if self.handicap else ""
         return f"{self.view}: {self.modularity:.3f}{counted}"
 
 
@@ -162,9 +159,11 @@ class Selection:
         return self.neighbourhoods[0].count if self.neighbourhoods else None
 
     def __str__(self) -> str:
+        rank = self.chosen.rank
         lines = [
             f"transform {self.view}: modularity {self.chosen.modularity:.3f} "
-            f"with {self.n_clusters} clusters, effective rank {self.chosen.rank:.3g}"
+            f"with {self.n_clusters} clusters"
+            + ("" if isnan(rank) else f", effective rank {rank:.3g}")
         ]
         lines += [f"  not {candidate}" for candidate in self.candidates[1:]]
         if len(self.candidates) > 1:
@@ -227,7 +226,8 @@ def select(
 def _alone(rows: Representation, kept: np.ndarray) -> Representation:
     """Return the samples that take part, complete, in the precision in which they are compared."""
     samples = Samples(in_range(rows.complete()[kept]), None, rows.samples.table)
-    return replace(rows, samples=samples, twins=np.arange(samples.n_samples))
+    alone = np.arange(samples.n_samples)
+    return replace(rows, samples=samples, twins=alone, scale=rows.divisors()[kept])
 
 
 def _judged(
@@ -241,9 +241,17 @@ def _judged(
     if n_clusters is None:
         n_clusters = _number([W for _, W, _ in made], seed)
     n_clusters = min(n_clusters, rows.samples.n_samples)
-    for view, W, rank in made:
+    handicaps = [CLEARLY * _needs_lead(view) for view in candidates]
+    for (view, W, rank), handicap in zip(made, handicaps, strict=True):
         labels = QUICK_CUT(W, n_clusters, seed).labels
-        yield Candidate(view, spectral.modularity(W, labels), rank, labels)
+        modularity = spectral.modularity(W, labels)
+        yield Candidate(view, modularity, rank, labels, handicap - min(handicaps))
+
+
+def _needs_lead(view: View) -> bool:
+    """Whether a view has to be clearly better than others."""
+    made = isinstance(view.transform, str) and view.transform == "data"
+    return view.axis is None or made
 
 
 def _agreeing(

@@ -156,11 +156,12 @@ def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None
 
 
 def _median(columns: np.ndarray) -> np.ndarray:
-    """Return `np.median(columns, axis=1)`, by partial sorts along memory; they are overwritten.
+    """Return `np.median(columns, axis=1)`; the columns are overwritten.
 
-    One place at a time: NumPy looks for two of them with a slower method.
+    By sorting, which NumPy does with vector instructions. Its partial sorts, and so `np.median`,
+    are up to six times slower where many entries are equal, as the dark ones of pictures are.
     """
+    columns.sort(axis=1)
     middle = columns.shape[1] // 2
-    columns.partition(middle, axis=1)
     upper = columns[:, middle]
-    return upper.copy() if columns.shape[1] % 2 else (columns[:, :middle].max(axis=1) + upper) / 2
+    return upper.copy() if columns.shape[1] % 2 else (columns[:, middle - 1] + upper) / 2
