@@ -12,10 +12,12 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+import naive
 import tubal
 from tubal import cli, datasets
 from tubal.bench import (
@@ -42,6 +44,8 @@ from tubal.bench.experiments import (
     draw_synthetic,
     estimator,
     recover,
+    truncated,
+    without_holes,
 )
 from tubal.cli.show import duration
 from tubal.datasets import make_tensor_subspaces
@@ -207,6 +211,14 @@ def test_noise_has_its_share_of_the_energy(data_dir, variance):
     # A picture has 2576 pixels: the share of one is known up to 3 %, the mean of 115 up to 0.3 %.
     assert share.mean() == pytest.approx(variance, rel=0.015)
     np.testing.assert_allclose(share, variance, rtol=0.2)
+
+
+def test_pictures_that_were_not_reconstructed(data_dir):
+    data = datasets.load("umist")
+    drawn = draw_images(0, name="umist", exact=True)
+    np.testing.assert_array_equal(drawn.X, data.images[data.exact] / 255.0)
+    np.testing.assert_array_equal(drawn.labels, data.labels[data.exact])
+    assert len(drawn.X) == 412
 
 
 @pytest.mark.parametrize("noisy", [0.0, 0.3])
@@ -1019,11 +1031,35 @@ def test_a_dictionary_without_holes():
     drawn = small_draw()
     holes = np.random.default_rng(0).random(drawn.X.shape) < 0.2
     X = np.where(holes, np.nan, drawn.X)
-    setting = Setting("synthetic", "small", None, {"outliers": None}, whole_dictionary=True)
+    setting = Setting("synthetic", "small", None, {"outliers": None}, dictionary=without_holes)
     found, _ = cluster("OR-TLRR-DFT", setting, Drawn(X, drawn.labels, drawn.X), 0, 1)
     expected = estimator("OR-TLRR-DFT", 2, {"outliers": None, "dictionary": drawn.X}, 0, 1).fit(X)
     assert found.objective == pytest.approx(expected.certificate_.primal)
     plain, _ = cluster(
-        "OR-TLRR-DFT", replace(setting, whole_dictionary=False), Drawn(X, drawn.labels), 0, 1
+        "OR-TLRR-DFT", replace(setting, dictionary=None), Drawn(X, drawn.labels), 0, 1
     )
     assert plain.objective != pytest.approx(found.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("transform", ["dft", "dct"])
+def test_a_truncated_dictionary(transform):
+    """As many singular values of each slice stay as are large in any of them."""
+    drawn = small_draw()
+    share = 0.3
+    D = truncated(drawn, transform, share=share)
+    n3 = D.shape[2]
+    L = naive.dft_matrix(n3) if transform == "dft" else naive.dct_matrix(n3)
+    before, after = (
+        np.linalg.svd(np.einsum("kt,nit->kin", L, A), compute_uv=False) for A in (drawn.X, D)
+    )
+    rank = (before > share * before.max()).sum(axis=1).max()
+    assert 0 < rank < (before > 1e-6).sum(axis=1).max()
+    before[:, rank:] = 0
+    np.testing.assert_allclose(after, before, atol=1e-8)
+    setting = Setting(
+        "synthetic", "small", None, {"outliers": None}, dictionary=partial(truncated, share=share)
+    )
+    method = f"OR-TLRR-{transform.upper()}"
+    found, _ = cluster(method, setting, drawn, 0, 1)
+    expected = estimator(method, 2, {"outliers": None, "dictionary": D}, 0, 1).fit(drawn.X)
+    assert found.objective == pytest.approx(expected.certificate_.primal)

@@ -16,11 +16,11 @@ import numpy as np
 from sklearn.base import clone
 
 from tubal import datasets, metrics
-from tubal.algebra import tubal_rank
+from tubal.algebra import project_columns, tsvd, tubal_rank
 from tubal.bench.shared import Figures, Shared, fit_once
 from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
 from tubal.estimators.model import seed_from
-from tubal.input import to_paper
+from tubal.input import from_paper, to_paper
 from tubal.problem import Lambda
 from tubal.solvers import Published
 from tubal.spectral import Assignment, KMeansRows, embed, partition, resolve_cut
@@ -67,8 +67,8 @@ class Setting:
         Parameters of the estimators that belong to the setting.
     fixed : bool
         Whether all draws have the same data, so that only the cut is random.
-    whole_dictionary : bool
-        Whether the dictionary is the data without its holes.
+    dictionary : callable or None
+        Returns the dictionary for a draw and the transform of a method; None: that of the method.
     """
 
     dataset: str
@@ -76,7 +76,7 @@ class Setting:
     draw: Callable[[int], Drawn]
     overrides: Mapping[str, Any] = field(default_factory=dict)
     fixed: bool = False
-    whole_dictionary: bool = False
+    dictionary: Callable[[Drawn, Any], np.ndarray | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def cluster(
     """
     n_clusters = len(np.unique(drawn.labels[drawn.labels >= 0]))
     est = estimator(method, n_clusters, setting.overrides, seed, n_jobs)
-    if setting.whole_dictionary:
-        est.set_params(dictionary=drawn.clean)
+    if setting.dictionary is not None:
+        est.set_params(dictionary=setting.dictionary(drawn, est.get_params()["transform"]))
     cut = resolve_cut(est.partition)
     fit = fit_once(est, drawn.X, setting.fixed)
     kept = ~fit.outliers
@@ -242,6 +242,7 @@ def draw_images(
     per_class: int | None = None,
     turned: bool = False,
     largest: float = 1.0,
+    exact: bool = False,
 ) -> Drawn:
     """Draw from an image set, pixels in [0, 1], rows of a picture as n1.
 
@@ -262,10 +263,14 @@ def draw_images(
         Whether columns of a picture become n1.
     largest : float
         White.
+    exact : bool
+        Whether pictures that were reconstructed are left out.
     """
     rng = np.random.default_rng(seed)
     data = datasets.load(name)
     X, labels = data.images / 255.0, np.asarray(data.labels, dtype=int)
+    if exact:
+        X, labels = X[data.exact], labels[data.exact]
     if per_class is not None:
         chosen = [rng.permutation(np.flatnonzero(labels == k))[:per_class] for k in range(10)]
         X, labels = X[np.concatenate(chosen)], labels[np.concatenate(chosen)]
@@ -283,6 +288,17 @@ def draw_images(
         X = np.where(rng.random(X.shape) < missing, np.nan, X)
     X = np.swapaxes(X, 1, 2) if turned else X
     return Drawn(largest * X, labels, clean)
+
+
+def without_holes(drawn: Drawn, transform: Any) -> np.ndarray | None:
+    """Return the data as it is where entries are missing, which nobody has."""
+    return drawn.clean
+
+
+def truncated(drawn: Drawn, transform: Any, *, share: float) -> np.ndarray:
+    """Return the data cut down to the tubal rank that it has above this share of its norm."""
+    A = to_paper(drawn.X)
+    return np.asarray(from_paper(project_columns(A, tsvd(A, transform, rtol=share).U, transform)))
 
 
 def shifted(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -436,17 +452,40 @@ READINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+SMALL_VALUES = 0.02
+"""Singular values up to this share of the largest do not count for a truncated dictionary."""
+
+
 def _readings() -> Experiment:
-    settings = tuple(
-        Setting(name, f"{what}: {reading}", _images(name, **options, **drawn), base | changed)
-        for name, what, options, base in (
-            ("orl", "outliers=100", {"outliers": 100}, {}),
-            ("umist", "complete", {}, KEEP),
-        )
+    bases: tuple[tuple[str, str, dict[str, int], Mapping[str, Any]], ...] = (
+        ("orl", "outliers=100", {"outliers": 100}, {}),
+        ("umist", "complete", {}, KEEP),
+    )
+    settings = [
+        Setting(name, f"{what}: {reading}", _images(name, **options, **drawn), {**base, **changed})
+        for name, what, options, base in bases
         for reading, (drawn, changed) in READINGS.items()
         if not (base and changed is KEEP)
-    )
-    return Experiment("readings", settings, ("OR-TLRR-DFT", "OR-TLRR-DCT"), cluster, 1)
+    ]
+    settings += [
+        Setting(
+            name,
+            f"{what}: dictionary of its tubal rank above {SMALL_VALUES:.0%}",
+            _images(name, **options),
+            base,
+            dictionary=partial(truncated, share=SMALL_VALUES),
+        )
+        for name, what, options, base in bases
+    ]
+    # 163 pictures of Umist are reconstructed from smaller ones: none of these are.
+    settings += [
+        Setting("umist", "complete: the 412 exact pictures", _images("umist", exact=True), KEEP),
+        *(
+            Setting(f"umist_{size}", "complete: none reconstructed", _images(f"umist_{size}"), KEEP)
+            for size in ("28x23", "32x32")
+        ),
+    ]
+    return Experiment("readings", tuple(settings), ("OR-TLRR-DFT", "OR-TLRR-DCT"), cluster, 1)
 
 
 def _whole_dictionaries() -> Experiment:
@@ -463,7 +502,7 @@ def _whole_dictionaries() -> Experiment:
             + ": dictionary without holes",
             _images(name, missing=share, **drawn),
             base,
-            whole_dictionary=True,
+            dictionary=without_holes,
         )
         for name, drawn, base in sets
         for share in (0.1, 0.2)
