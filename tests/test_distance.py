@@ -19,14 +19,12 @@ def points(n=40, p=3, seed=0):
 def naive_similarity(columns, rows=None):
     """Gaussians with the reach of both points as length, distance by distance."""
 
-    def reach(x, own):
-        d = np.sort([np.linalg.norm(x - c) for c in columns])
-        return d[min(REACH - 1 + own, len(columns) - 1)]
+    def reach(x):
+        d = np.sort([np.linalg.norm(x - c) for c in columns if (x != c).any()])
+        return d[min(REACH, len(d)) - 1]
 
-    own = rows is None
-    rows = columns if own else rows
-    h_columns = [reach(c, True) for c in columns]
-    h_rows = [reach(r, own) for r in rows]
+    rows = columns if rows is None else rows
+    h_columns, h_rows = ([reach(x) for x in side] for side in (columns, rows))
     return np.array(
         [
             [
@@ -47,7 +45,7 @@ def whole(kernel):
     return kernel.tile(np.arange(kernel.shape[0]))
 
 
-@pytest.mark.parametrize(("n", "p"), [(40, 3), (300, 2), (6, 10), (3, 1), (2, 2)])
+@pytest.mark.parametrize(("n", "p"), [(40, 3), (140, 2), (6, 10), (3, 1), (2, 2)])
 def test_naive_version(n, p):
     values = points(n, p)
     kernel = compared(values)
@@ -80,12 +78,25 @@ def test_sizes_count_when_asked_to(sized):
     np.testing.assert_allclose(whole(extended), naive_similarity(at, new_at), atol=ROUNDING)
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_neither_scale_nor_place_matters(scale, offset):
     values = points()
     moved = compared((values + offset) * scale)
-    np.testing.assert_allclose(whole(moved), whole(compared(values)), atol=1e-4)
+    np.testing.assert_allclose(whole(moved), whole(compared(values)), atol=1e-6)
+    sized = compared(values, np.full(40, scale), sized=True).extended(values, np.full(40, scale))
+    np.testing.assert_allclose(whole(sized), whole(compared(values)), atol=1e-6)
+
+
+@pytest.mark.parametrize("apart", [1e2, 1e4])
+def test_near_and_far_in_one_table(apart):
+    """Distances inside of groups are not lost beside those between them."""
+    values = points(60)
+    values[30:] += apart
+    values[0] += 100 * apart
+    kernel, expected = compared(values), naive_similarity(values[..., 0])
+    np.testing.assert_allclose(whole(kernel), expected, atol=1e-4)
+    np.testing.assert_allclose(kernel.whole(1).table, whole(kernel), atol=1e-4)
 
 
 def test_the_nearest_of_far_points_is_the_most_similar():
@@ -95,19 +106,35 @@ def test_the_nearest_of_far_points_is_the_most_similar():
     np.testing.assert_array_equal(S[:20, 20] > S[:20, 21], True)
 
 
-def test_points_that_stand_on_each_other():
-    values = np.repeat(points(3), 8, axis=0)
+@pytest.mark.parametrize("seed", range(5))
+def test_points_that_stand_on_each_other(seed):
+    """They are alike, and see the others as if each place had one point of many."""
+    values = np.repeat(points(10, seed=seed), 8, axis=0)
     S = whole(compared(values))
-    assert np.isfinite(S).all()
-    np.testing.assert_allclose(S[:8, :8], 1, atol=1e-5)
-    assert S[:8, 8:].max() < 1e-6
+    np.testing.assert_allclose(S, naive_similarity(values[..., 0]), atol=ROUNDING)
+    np.testing.assert_allclose(S[np.repeat(np.eye(10, dtype=bool), 8, 0).repeat(8, 1)], 1)
+
+
+def test_points_at_one_place():
     assert (whole(compared(np.ones((5, 2, 1)))) == 1).all()
     assert whole(compared(np.ones((1, 2, 1)))) == 1
+
+
+def test_new_samples_one_by_one():
+    values = points()
+    new = np.concatenate([values[:3], points(3, seed=1), 1e40 * points(1, seed=2)])
+    kernel = compared(values)
+    alone = [whole(kernel.extended(new[i : i + 1])) for i in range(len(new))]
+    np.testing.assert_allclose(whole(kernel.extended(new)), np.concatenate(alone), atol=1e-7)
+    np.testing.assert_allclose(whole(kernel.extended(new))[:3], whole(kernel)[:3], atol=1e-6)
+    with pytest.raises(ValueError, match="sizes"):
+        compared(values, np.ones(40), sized=True).extended(new)
 
 
 def test_views():
     near, sized, vectors = Distance(), Distance(sized=True), View("none", None)
     assert views((5, 1)) == [vectors, near, sized]
+    assert views((5, 1), scaled=False) == [vectors, sized]
     assert str(near) == "distance at unit norm"
     assert str(sized) == "distance"
     assert near.is_same(Distance())
@@ -165,3 +192,43 @@ def test_missing_entries():
     est = ORTLRR(4, graph=MultiScale(view=Distance(sized=True)), random_state=0).fit(X)
     assert metrics.clustering_accuracy(labels, est.labels_) > 0.8
     assert np.isfinite(est.X_clean_).all()
+
+
+def test_samples_that_keep_their_size():
+    """Without unit norm there is one distance, not the same one twice."""
+    X, labels = table(3)
+    est = ORTLRR(4, normalize=False, random_state=0).fit(X)
+    assert {c.view for c in est.selection_.candidates} == {View("none", None), Distance(sized=True)}
+    assert metrics.clustering_accuracy(labels, est.labels_) > 0.9
+
+
+def test_a_graph_in_tiles(monkeypatch):
+    """Where the table of similarities is too large to keep, the graph is the same."""
+    X, _ = table()
+    graph = MultiScale(view=Distance(sized=True))
+    whole_table = ORTLRR(4, graph=graph, random_state=0).fit(X).affinity_
+    monkeypatch.setattr("tubal.graph.MOST_BYTES", 0)
+    tiles = ORTLRR(4, graph=graph, random_state=0).fit(X).affinity_
+    np.testing.assert_allclose(tiles.toarray(), whole_table.toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_large_and_small_numbers(scale):
+    X, _ = table()
+    est = ORTLRR(4, random_state=0).fit(X * scale)
+    plain = ORTLRR(4, random_state=0).fit(X)
+    assert isinstance(plain.selection_.view, Distance)
+    assert metrics.clustering_accuracy(plain.labels_, est.labels_) > 0.99
+
+
+def test_a_new_sample_far_away():
+    X, _ = table()
+    est = ORTLRR(4, graph=MultiScale(view=Distance(sized=True)), random_state=0).fit(X)
+    assert set(est.predict(np.concatenate([X[:2] * 3e19, -X[:2] * 1e200]))) <= set(range(-1, 4))
+
+
+def test_blobs_in_the_plane_are_not_outliers():
+    """Two columns explain most rows exactly; those that they explain less are still no outliers."""
+    for seed in range(3):
+        X, _ = make_blobs(400, 2, centers=4, random_state=seed)
+        assert ORTLRR(4, random_state=0).fit(X).outliers_.mean() <= 0.03

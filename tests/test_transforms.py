@@ -195,10 +195,12 @@ def test_other_kinds_of_numbers_are_left_to_the_fast_transforms(rule, kind, axis
     np.testing.assert_allclose(transform.forward(A, axis=axis), expected, **tolerance)
 
 
-def test_inverse_of_a_real_half_spectrum():
-    F = np.random.default_rng(0).random((2000, 5))
-    found = Fourier(8).inverse(F)
-    np.testing.assert_allclose(found, scipy.fft.irfft(F, n=8), atol=1e-14)
+@pytest.mark.parametrize("n", [2, 3, 8])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_inverse_of_a_real_half_spectrum(n, axis):
+    F = np.moveaxis(np.random.default_rng(0).random((2000, n // 2 + 1)), -1, axis)
+    found = Fourier(n).inverse(F, axis=axis)
+    np.testing.assert_allclose(found, scipy.fft.irfft(F, n=n, axis=axis), atol=1e-14)
 
 
 @pytest.mark.parametrize(

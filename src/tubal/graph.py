@@ -109,7 +109,8 @@ class MultiScale(Graph):
     Two differences to `Nearest`: outliers are set aside before the similarities are computed, so
     that no direction is spent on them; and the similarities are those of the closed-form
     representation, averaged over effective ranks (see `tubal.scales`), instead of those of the
-    robust solution at one rank. Missing entries are filled by the robust solution first.
+    robust solution at one rank. Missing entries are filled by the robust solution first. With a
+    view that is a `tubal.scales.Distance` the similarities follow from the distances alone.
 
     Parameters
     ----------
@@ -119,9 +120,10 @@ class MultiScale(Graph):
     tree : bool
         Whether to add the maximum spanning tree.
     factors : tuple of float
-        Effective ranks, as multiples of the one that the spectrum suggests.
+        Effective ranks, as multiples of the one that the spectrum suggests. Distances have none.
     view : View or None
-        Arrangement and transform under which samples are compared; None: those of the fit.
+        Arrangement and transform under which samples are compared, or a `Distance`; None: those of
+        the fit.
     """
 
     n_neighbors: int | tuple[int, ...] = 5
@@ -183,7 +185,7 @@ class MultiScale(Graph):
         return scipy.sparse.csr_array(votes @ _places(kept))
 
     def rank(self, representation: Representation, kept: np.ndarray) -> float:
-        """Return the effective rank that the spectrum of the kept samples suggests."""
+        """Return the effective rank that the spectrum of the kept samples suggests, or NaN."""
         return cast(Comparison, self._inner(representation, kept).similarity).rank
 
     @property

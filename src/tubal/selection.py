@@ -48,9 +48,10 @@ QUICK_CUT = spectral.Cut(spectral.DiffusionWard(times=(12,)))
 """How graphs are cut that are compared with each other."""
 
 
-def views(shape: Sequence[int]) -> list[View]:
+def views(shape: Sequence[int], scaled: bool = True) -> list[View]:
     """Return the views that "auto" chooses from, for samples of this shape `(n1, *sizes)`.
 
+    `scaled` tells whether samples were brought to unit norm, so that they have two sizes.
     Rows of tables are compared as vectors that depend on each other, or by their distance. Else
     there are DFT and DCT with either of the first two axes of a sample in the place of n1, a
     transform made from the data, and samples as vectors.
@@ -60,7 +61,8 @@ def views(shape: Sequence[int]) -> list[View]:
     """
     n1, *sizes = shape
     if int(np.prod(sizes)) == 1:
-        return [View("none", None), Distance(), Distance(sized=True)]
+        points = [Distance(), Distance(sized=True)] if scaled else [Distance(sized=True)]
+        return [View("none", None), *points]
     axes = [0, 1] if n1 > 1 and sizes[0] > 1 else [0]
     named = [View(name, axis) for axis in axes for name in ("dft", "dct")]
     return [*named, View("data"), View("none", None)]
@@ -211,21 +213,25 @@ def select(
     if len(chosen) > most:
         chosen = rng.permutation(chosen)[:most]
         kept = np.isin(np.arange(len(kept)), chosen)
-    candidates = views(rows.samples.values.shape[1:]) if candidates is None else candidates
-    found = list(_judged(_alone(rows, kept), candidates, n_clusters, seed, n_jobs))
+    if candidates is None:
+        candidates = views(rows.samples.values.shape[1:], scaled=bool(np.ptp(rows.divisors())))
+    found = list(_judged(_alone(rows, kept, candidates), candidates, n_clusters, seed, n_jobs))
     ordered = sorted(found, key=lambda candidate: candidate.rating, reverse=True)
     best = ordered[0]
     count = len(np.unique(best.labels))
     if graph is None or len(graph.choices) == 1:
         return Selection(tuple(ordered), count)
     graph = replace(graph, view=best.view)
-    agreeing = _agreeing(graph, _alone(rows, all_kept), count, seed, n_jobs)
+    agreeing = _agreeing(graph, _alone(rows, all_kept, [best.view]), count, seed, n_jobs)
     return Selection(tuple(ordered), count, agreeing)
 
 
-def _alone(rows: Representation, kept: np.ndarray) -> Representation:
+def _alone(rows: Representation, kept: np.ndarray, candidates: Sequence[View]) -> Representation:
     """Return the samples that take part, complete, in the precision in which they are compared."""
-    samples = Samples(in_range(rows.complete()[kept]), None, rows.samples.table)
+    values = rows.complete()[kept]
+    if not any(isinstance(view, Distance) for view in candidates):
+        values = in_range(values)  # once for all of them
+    samples = Samples(values, None, rows.samples.table)
     alone = np.arange(samples.n_samples)
     return replace(rows, samples=samples, twins=alone, scale=rows.divisors()[kept])
 

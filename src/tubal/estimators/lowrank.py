@@ -314,7 +314,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
         "auto" solves under the DFT, and chooses the transform under which the kept samples are then
         compared: DFT or DCT with either axis of a sample in the place of n1, one made from the
-        data, or samples as vectors; see `tubal.selection`. With another graph than `MultiScale`,
+        data, or samples as vectors (for tables: vectors or distances); see `tubal.selection`. With
+        another graph than `MultiScale`,
         or one that has a view, there is nothing to choose and "auto" is the DFT.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.

@@ -15,7 +15,7 @@ from tubal.representation import Representation
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
 # inliers agree (almost) exactly must not make an outlier of the smallest difference.
 LEAST_RESIDUAL = 0.05
-LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.3, 0.05, 0.05])
+LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.2, 0.05, 0.05])
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Fourier(Sized):
         """Undo `forward`; the half spectrum gives real tubes."""
         n3 = self.n3
         self._check_axis(A, axis, self.n_slices)
-        if self.half and _is_short(short.suits_fourier, A, n3, axis):
+        if self.half and _is_short(short.suits_half_spectrum, A, n3, axis):
             return short.irfft(A, n3, axis)
         return _fft("irfft", A, axis=axis, n=n3) if self.half else _fft("ifft", A, axis=axis)
 

@@ -28,10 +28,13 @@ def suits_cosine(A: np.ndarray, n: int, axis: int) -> bool:
 
 
 def suits_fourier(A: np.ndarray, n: int, axis: int) -> bool:
-    """Whether the DFT shall be one, or its inverse, for a half spectrum `A`."""
-    longest = LONGEST if _largest_factor(n) > FAST_FACTOR else LONGEST_SMOOTH
-    kinds = "fd" if A.shape[axis] == n else "FD"
-    return 1 < n <= longest and A.dtype.char in kinds and _many(A, axis)
+    """Whether the DFT shall be one."""
+    return A.dtype.char in "fd" and _suits_waves(A, n, axis)
+
+
+def suits_half_spectrum(A: np.ndarray, n: int, axis: int) -> bool:
+    """Whether the inverse DFT shall be one, for the half spectrum `A` of tubes of length `n`."""
+    return A.dtype.char in "FD" and _suits_waves(A, n, axis)
 
 
 def cosine(A: np.ndarray, axis: int, inverse: bool = False) -> np.ndarray:
@@ -100,6 +103,11 @@ def _largest_factor(n: int) -> int:
         else:
             n //= factor
     return n
+
+
+def _suits_waves(A: np.ndarray, n: int, axis: int) -> bool:
+    longest = LONGEST if _largest_factor(n) > FAST_FACTOR else LONGEST_SMOOTH
+    return 1 < n <= longest and _many(A, axis)
 
 
 def _many(A: np.ndarray, axis: int) -> bool:
