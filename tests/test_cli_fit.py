@@ -150,12 +150,12 @@ def test_a_report_is_asked_for_with_names_and_samples(monkeypatch, tmp_path, cap
     calls = []
 
     def report(self, path, *, names, images):
-        calls.append((names[0], images.shape))
+        calls.append((names[0], None if images is None else images.shape))
         path.write_text("a page", encoding="utf-8")
 
     monkeypatch.setattr(tubal.ORTLRR, "report", report, raising=False)
     assert run("cluster", "toys.npz", "-k", 3) == 0
-    assert calls == [("0", DATA.X.shape)]
+    assert calls == [("0", None)]  # no pictures: the report knows how to show them
     assert (tmp_path / "tubal-toys" / "report.html").read_text(encoding="utf-8") == "a page"
     assert run("cluster", "toys.npz", "-k", 3, "--no-report", "--force") == 0
     assert not (tmp_path / "tubal-toys" / "report.html").exists()
@@ -312,6 +312,22 @@ def test_predict_takes_rows_and_a_single_sample(capsys):
     assert run("predict", "tubal-rows", "one.csv") == 0
     (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
     assert row["label"] == table("tubal-rows/labels.csv")[0]["label"]
+
+
+def test_pictures_are_shown_as_such(monkeypatch, pictures):
+    shown = []
+    monkeypatch.setattr(tubal.ORTLRR, "report", lambda self, path, **how: shown.append(how))
+    assert run("cluster", "pictures", "-k", 2) == 0
+    assert shown[0]["images"].shape == (37, 12, 10)
+
+
+@pytest.mark.parametrize("shape", [(120,), (5, 4, 3, 2)])
+def test_samples_that_are_no_pictures(shape):
+    """Rows of tables and samples of many axes have a report as well."""
+    np.save("other.npy", DATA.X.reshape(len(DATA.X), *shape))
+    assert run("cluster", "other.npy", "-k", 3) == 0
+    assert len(table("tubal-other/labels.csv")) == len(DATA.X)
+    assert Path("tubal-other/report.html").stat().st_size > 10_000
 
 
 def test_predict_compares_versions(capsys, monkeypatch):

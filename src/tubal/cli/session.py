@@ -152,8 +152,9 @@ class Session(ABC):
     def _report(self, folder: Path, fitted: Any, loaded: Loaded) -> None:
         if self.args.no_report:
             return
+        images = loaded.X if loaded.pictures else None  # else the samples are shown as they are
         try:
-            fitted.report(folder / "report.html", names=loaded.names, images=loaded.X)
+            fitted.report(folder / "report.html", names=loaded.names, images=images)
         except ImportError as error:
             say(f"report.html is left out: {error}")
 

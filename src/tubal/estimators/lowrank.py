@@ -315,8 +315,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         "auto" solves under the DFT, and chooses the transform under which the kept samples are then
         compared: DFT or DCT with either axis of a sample in the place of n1, one made from the
         data, or samples as vectors (for tables: vectors or distances); see `tubal.selection`. With
-        another graph than `MultiScale`,
-        or one that has a view, there is nothing to choose and "auto" is the DFT.
+        another graph than `MultiScale`, or one that has a view, there is nothing to choose and
+        "auto" is the DFT.
     lam : "auto", float or Lambda
         Weight of the noise. "auto" is `Lambda.auto()`.
     dictionary : {"data", "clean", "trpca", "identity"} or array-like of shape (p, n1, n3)
