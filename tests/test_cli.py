@@ -176,3 +176,22 @@ def test_datasets_fetch_says_where_the_result_is(capsys, monkeypatch, tmp_path):
     out = capsys.readouterr().out
     assert str(tmp_path / "orl.npz") in out
     assert str(tmp_path / "usps.npz") in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end in another way there")
+def test_a_reader_that_leaves_early():
+    """`tubal info | true`: no error line, no traceback at the end."""
+    code = "import sys; from tubal.cli import main; sys.exit(main(['info']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        err = process.stderr.read()
+        assert process.wait() == app.UNREAD
+    assert err == b""
+
+
+def test_another_broken_pipe_is_told(capsys, monkeypatch):
+    monkeypatch.setattr(app, "COMMANDS", fail_with(BrokenPipeError("a worker is gone")))
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == "tubal: error: a worker is gone\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -13,6 +15,7 @@ from tubal.cli import about, bench, datasets, fitting, options
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+UNREAD = 141  # 128 + SIGPIPE
 
 Add = Callable[[argparse.ArgumentParser], None]
 
@@ -28,22 +31,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 on success, 2 for bad input, 130 after Ctrl-C.
+        0 on success, 2 for bad input, 130 after Ctrl-C, 141 when nobody reads the output any more.
     """
     args = argparse.Namespace(debug=False)
     try:
         _parser().parse_args(argv, namespace=args)
         args.run(args)
+        sys.stdout.flush()
     except KeyboardInterrupt as stop:
         what = f"; {stop}" if str(stop) else ""
         print(f"tubal: interrupted{what}", file=sys.stderr)
         return INTERRUPTED
     except (ValueError, OSError, ImportError, MemoryError) as error:
+        if isinstance(error, BrokenPipeError) and _reader_left():
+            return UNREAD
         if args.debug:
             raise
         print(f"tubal: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
     return 0
+
+
+def _reader_left() -> bool:
+    """Whether the reader of our output is gone, as `head` is when it has its lines."""
+    try:
+        ours = sys.stdout.fileno()
+    except OSError:  # not a file
+        return False
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(ours, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), ours)  # Python flushes once more at its end
+    return True
 
 
 def _one_line(error: Exception) -> str:
