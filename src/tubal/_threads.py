@@ -30,11 +30,41 @@ def _controller() -> ThreadpoolController:
 
 
 def blas_threads() -> int:
-    """Return the number of threads that BLAS is allowed at this moment."""
+    """Return the number of threads that BLAS is allowed, or would be if it were not held.
+
+    Inside of a section that runs several pieces of work at once it is one.
+    """
+    if _allowed is not None:
+        return 1 if _HELD.locked() else _allowed
     return max((library["num_threads"] for library in _controller().info()), default=1)
 
 
-_HELD = threading.Lock()
+_HELD, _CALM = threading.Lock(), threading.Lock()
+_allowed: int | None = None
+"""Threads that BLAS had before `calm_blas`."""
+
+
+@contextmanager
+def calm_blas() -> Iterator[None]:
+    """Hold BLAS at one thread for a long time, but let threads of our own be as many as before.
+
+    After each call the threads of BLAS wait for the next one without sleeping, and take a core from
+    ours for some milliseconds.
+    """
+    global _allowed
+    if not _CALM.acquire(blocking=False):  # of another fit at the same time
+        yield
+        return
+    try:
+        allowed = blas_threads()
+        with _controller().limit(limits=1):
+            _allowed = allowed
+            try:
+                yield
+            finally:
+                _allowed = None
+    finally:
+        _CALM.release()
 
 
 @contextmanager

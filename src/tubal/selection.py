@@ -23,6 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from tubal import spectral
+from tubal._threads import effective_jobs, threaded
 from tubal.graph import MultiScale, Nearest
 from tubal.input import Samples
 from tubal.representation import Representation
@@ -243,13 +244,17 @@ def _judged(
     seed: int,
     n_jobs: int | None,
 ) -> Iterator[Candidate]:
-    made = [(view, *_graph_of(view, rows, n_jobs)) for view in candidates]
+    """Judge all views, several at a time."""
+    jobs = effective_jobs(n_jobs)
+    within = 1 if len(candidates) > 1 else n_jobs
+    made = threaded(lambda view: _graph_of(view, rows, within), candidates, jobs)
+    graphs = [W for W, _ in made]
     if n_clusters is None:
-        n_clusters = _number([W for _, W, _ in made], seed)
-    n_clusters = min(n_clusters, rows.samples.n_samples)
+        n_clusters = _number(graphs, seed)
+    k = min(n_clusters, rows.samples.n_samples)
+    cuts = threaded(lambda W: QUICK_CUT(W, k, seed).labels, graphs, jobs)
     handicaps = [CLEARLY * _needs_lead(view) for view in candidates]
-    for (view, W, rank), handicap in zip(made, handicaps, strict=True):
-        labels = QUICK_CUT(W, n_clusters, seed).labels
+    for view, (W, rank), labels, handicap in zip(candidates, made, cuts, handicaps, strict=True):
         modularity = spectral.modularity(W, labels)
         yield Candidate(view, modularity, rank, labels, handicap - min(handicaps))
 
@@ -280,6 +285,7 @@ def _graph_of(view: View, rows: Representation, n_jobs: int | None) -> tuple[Any
     """Return the graph of the samples in a view, and the effective rank behind it."""
     graph = MultiScale(factors=COMPARED, view=view)
     everyone = np.ones(rows.samples.n_samples, bool)
+    rows = replace(rows)  # one that remembers the similarities of this view
     return graph.build(rows, everyone, n_jobs), graph.rank(rows, everyone)
 
 

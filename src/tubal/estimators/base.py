@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from tubal._threads import calm_blas
 from tubal.estimators.summary import with_facts
 from tubal.input import Samples, read, to_numpy
 from tubal.solvers import Check, watching
@@ -44,6 +45,7 @@ def fits(method: F) -> F:
 
     What an estimator was before an error it is again afterwards; callbacks of scikit-learn are
     torn down; and parameters are frozen: what is set after a fit matters to the next fit only.
+    Threads are those of this package, not of BLAS.
     """
     managed = with_callbacks(method)
 
@@ -52,7 +54,8 @@ def fits(method: F) -> F:
         before = dict(self.__dict__)
         try:
             self._frozen = SimpleNamespace(**self._settings())
-            return managed(self, *args, **kwargs)
+            with calm_blas():
+                return managed(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

@@ -229,7 +229,7 @@ class Run:
     def _measure(self) -> None:
         """Find the relative primal and dual residuals of this iterate, once in any precision."""
         if self._measured != self.n_iter:
-            squares = sum(self.engine.one_by_one("measure", self.spectrum.shrink))
+            squares = self.engine.total("measure", self.spectrum.shrink)
             squares = np.maximum(squares, 1e-300)
             primal = np.sqrt(squares[:, 0] / squares[:, 1])
             dual = np.sqrt(squares[:, 2] / squares[:, 3])

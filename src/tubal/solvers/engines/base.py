@@ -47,10 +47,6 @@ class Engine(ABC):
     def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block; yield the results in the order of the blocks."""
 
-    def one_by_one(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Do the same for methods that are rare and need much memory: few blocks at a time."""
-        return self.each(method, *arguments)
-
     def total(self, method: str, *arguments: Any) -> Any:
         """Return the sum of the results of a method over the blocks, added in their order.
 

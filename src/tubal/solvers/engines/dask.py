@@ -59,10 +59,6 @@ class Shard:
         """Return the results of a method."""
         return list(self._engine.each(method, *arguments))
 
-    def one_by_one(self, method: str, arguments: tuple[Any, ...]) -> list[Any]:
-        """Return the results of a method that needs much memory."""
-        return list(self._engine.one_by_one(method, *arguments))
-
     def close(self) -> None:
         """Let the blocks go."""
         self._stack.close()
@@ -178,10 +174,6 @@ class Dask(Engine):
     def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block."""
         return chain.from_iterable(self._ask("each", method, arguments))
-
-    def one_by_one(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Call a method of one block of each worker after the other."""
-        return chain.from_iterable(self._ask("one_by_one", method, arguments))
 
     def total(self, method: str, *arguments: Any) -> Any:
         """Return the sum of the results of a method: of each worker first, then of all."""

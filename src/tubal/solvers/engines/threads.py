@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from types import TracebackType
@@ -16,7 +16,10 @@ MAX_BLOCK_BYTES = 2**21
 
 
 class Threads(Engine):
-    """A pool of threads over blocks of samples.
+    """Threads over blocks of samples.
+
+    A block stays with one thread, and so in the caches of one core: where threads took whichever
+    block came next, an iteration on two cores was hardly faster than on one.
 
     How the samples are cut into blocks depends on their size only and results are summed in the
     order of the blocks, so the same input gives the same bits for any number of threads.
@@ -41,11 +44,8 @@ class Threads(Engine):
         self._threads = effective_jobs(self.n_jobs)
         with ExitStack() as stack:
             stack.enter_context(serial_blas())
-            self._pool = (
-                stack.enter_context(ThreadPoolExecutor(self._threads))
-                if self._threads > 1
-                else None
-            )
+            several = range(self._threads if self._threads > 1 else 0)
+            self._pools = [stack.enter_context(ThreadPoolExecutor(1)) for _ in several]
             self._stack = stack.pop_all()
         return self
 
@@ -60,34 +60,33 @@ class Threads(Engine):
 
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:
         """Make the blocks, one after the other to save memory."""
-        self._blocks = [maker() for maker in makers]
+        self._blocks = list(self._map(lambda maker: maker(), makers, most=1))
 
     def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block."""
         return self._map(lambda block: getattr(block, method)(*arguments), self._blocks)
 
-    def one_by_one(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Call a method of one block after the other."""
-        return (getattr(block, method)(*arguments) for block in self._blocks)
-
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Spread the pieces of `range(n)` over the threads."""
         return list(self._map(function, spans(n, self._threads)))
 
-    def _map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-        if self._pool is None or len(items) < 2:
+    def _map(
+        self, function: Callable[[Any], Any], items: Sequence[Any], most: int | None = None
+    ) -> Iterator[Any]:
+        """Yield the results in order, at most so many at work or waiting."""
+        if not self._pools or len(items) < 2:
             return (function(item) for item in items)
-        return self._in_flight(self._pool, function, items)
+        # Few of them: each may be as large as its block.
+        return self._in_flight(function, items, self._threads + 1 if most is None else most)
 
     def _in_flight(
-        self, pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: Sequence[Any]
+        self, function: Callable[[Any], Any], items: Iterable[Any], most: int
     ) -> Iterator[Any]:
-        """Yield results in order with few of them waiting: each may be as large as its block."""
         pending: deque[Future[Any]] = deque()
-        for item in items:
-            if len(pending) > self._threads:
+        for i, item in enumerate(items):
+            if len(pending) >= most:
                 yield pending.popleft().result()
-            pending.append(pool.submit(function, item))
+            pending.append(self._pools[i % self._threads].submit(function, item))
         while pending:
             yield pending.popleft().result()
 

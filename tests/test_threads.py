@@ -1,0 +1,90 @@
+"""Threads of our own, and those of BLAS while they work."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from tubal import ORTLRR
+from tubal._threads import blas_threads, calm_blas, effective_jobs, serial_blas, threaded
+from tubal.datasets import make_tensor_subspaces
+from tubal.selection import select
+from tubal.solvers import Threads
+
+
+def real_limits():
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_calm_blas_keeps_our_threads():
+    with threadpool_limits(2, user_api="blas"):
+        with calm_blas():
+            assert real_limits() == {1}
+            assert blas_threads() == effective_jobs(None) == 2
+            with serial_blas():
+                assert blas_threads() == 1
+            assert threaded(lambda _: blas_threads(), [0, 1], 2) == [1, 1]
+            with calm_blas():
+                assert blas_threads() == 2
+            assert real_limits() == {1}
+        assert real_limits() == {2}
+        assert blas_threads() == 2
+
+
+def test_calm_blas_ends_with_an_error():
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(ZeroDivisionError), calm_blas():
+            raise ZeroDivisionError
+        assert real_limits() == {2}
+        assert blas_threads() == 2
+
+
+def test_a_limit_from_outside_holds():
+    with threadpool_limits(1, user_api="blas"), calm_blas():
+        assert effective_jobs(None) == 1
+
+
+def test_blas_is_calm_in_a_fit(monkeypatch):
+    X = make_tensor_subspaces(8, 4, 2, 1, 20, outliers=0, random_state=0).X
+    seen = []
+    label = ORTLRR._label
+    monkeypatch.setattr(
+        ORTLRR, "_label", lambda *args: seen.append((real_limits(), blas_threads())) or label(*args)
+    )
+    with threadpool_limits(2, user_api="blas"):
+        ORTLRR(2).fit(X)
+        assert real_limits() == {2}
+    assert seen == [({1}, 2)]
+
+
+class Block:
+    """One that remembers who worked on it."""
+
+    def __init__(self):
+        self.threads = {threading.get_ident()}
+
+    def work(self):
+        self.threads.add(threading.get_ident())
+        return np.ones(1)
+
+
+@pytest.mark.parametrize("n_blocks", [2, 5, 9])
+def test_a_block_stays_with_its_thread(n_blocks):
+    with Threads(3) as engine:
+        engine.place([Block] * n_blocks)
+        for _ in range(4):
+            assert engine.total("work") == n_blocks
+        owners = [block.threads for block in engine._blocks]
+    assert all(len(owner) == 1 for owner in owners)
+    assert len(set.union(*owners)) == min(3, n_blocks)
+
+
+def test_views_are_judged_the_same_by_any_number_of_threads():
+    X = make_tensor_subspaces(12, 10, 3, 2, 20, outliers=0, noise=0.3, random_state=0).X
+    fitted = ORTLRR(3, random_state=0).fit(X)._fitted
+    kept = np.ones(len(X), bool)
+    one, four = (select(fitted, kept, n_clusters=3, random_state=0, n_jobs=jobs) for jobs in (1, 4))
+    assert one == four
+    for a, b in zip(one.candidates, four.candidates, strict=True):
+        np.testing.assert_array_equal(a.labels, b.labels)
