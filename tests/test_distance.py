@@ -6,7 +6,8 @@ from sklearn.datasets import load_wine, make_blobs
 
 from tubal import ORTLRR, metrics
 from tubal.graph import MultiScale
-from tubal.scales import REACH, Distance, View
+from tubal.scales import Distance, View
+from tubal.scales.distances import REACH
 from tubal.selection import views
 
 ROUNDING = 2e-5

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from tubal import scales, transforms
-from tubal.scales import FACTORS, ScaleKernel, View
+from tubal import transforms
+from tubal.scales import FACTORS, ScaleKernel, View, combinations, comparison
 
 
 def matrix_of(transform, n3, values=None):
@@ -158,7 +158,7 @@ def test_products_or_one_slice_after_another(transform, monkeypatch):
     values, new = samples(40, 9, 4), samples(6, 9, 4, seed=1)
     expected = []
     for most in (100, 0, 30):
-        monkeypatch.setattr(scales, "MOST_FEATURES", most)
+        monkeypatch.setattr(combinations, "MOST_FEATURES", most)
         kernel = ScaleKernel.of(values, View(transform))
         expected.append((whole(kernel), whole(kernel.extended(new))))
         one_by_one = [len(part.single) for part in kernel.columns]
@@ -171,7 +171,7 @@ def test_products_or_one_slice_after_another(transform, monkeypatch):
 def test_large_products_are_not_kept(monkeypatch):
     kernel = ScaleKernel.of(samples(40, 9, 4), View("dct"))
     S = whole(kernel)
-    monkeypatch.setattr(scales, "MOST_BYTES", 0)
+    monkeypatch.setattr(combinations, "MOST_BYTES", 0)
     again = ScaleKernel.of(samples(40, 9, 4), View("dct"))
     np.testing.assert_allclose(whole(again), S, atol=2e-5)
     assert [part.products.shape for part in again.columns] == 3 * [(0, 40)]
@@ -231,7 +231,7 @@ def test_many_samples_and_few_new_ones(monkeypatch, transform):
     """Whether products are kept depends on the samples of the fit, not on the new ones."""
     X = np.random.default_rng(0).standard_normal((40, 6, 5))
     with_products = ScaleKernel.of(X, View(transform)).extended(X[:2]).tile(slice(None))
-    monkeypatch.setattr(scales, "MOST_BYTES", 4 * scales.MOST_FEATURES * 10)
+    monkeypatch.setattr(combinations, "MOST_BYTES", 4 * combinations.MOST_FEATURES * 10)
     kernel = ScaleKernel.of(X, View(transform))
     assert len(kernel.columns[0].products) == 0
     np.testing.assert_allclose(kernel.extended(X[:2]).tile(slice(None)), with_products, atol=1e-5)
@@ -242,7 +242,7 @@ def test_whole_table(transform, monkeypatch):
     """Each pair is computed once, and is what the tiles say, for any tiles and threads."""
     kernel = ScaleKernel.of(samples(70, 15, 6), View(transform))
     for tile, n_jobs in ((128, 1), (9, 1), (9, 3)):
-        monkeypatch.setattr(scales, "TILE", tile)
+        monkeypatch.setattr(comparison, "TILE", tile)
         table = kernel.whole(n_jobs).table
         np.testing.assert_array_equal(table, table.T)
         np.testing.assert_allclose(table, whole(kernel), atol=1e-6)
@@ -252,7 +252,7 @@ def test_whole_table(transform, monkeypatch):
 
 @pytest.mark.parametrize("most", [0, 10**6])
 def test_some_columns(most, monkeypatch):
-    monkeypatch.setattr(scales, "MOST_FEATURES", most)
+    monkeypatch.setattr(combinations, "MOST_FEATURES", most)
     kernel = ScaleKernel.of(samples(30, 5, 4), View("dft"))
     part = kernel.tile(np.array([4, 20]), slice(7, 19))
     np.testing.assert_allclose(part, whole(kernel)[[4, 20], 7:19], atol=1e-6)
