@@ -55,7 +55,8 @@ def may_import(room: str, other: str) -> bool:
 
 
 def modules() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+    doors = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}
+    return sorted(path for path in PACKAGE.rglob("*.py") if path not in doors)
 
 
 def room_of(path: Path) -> str:

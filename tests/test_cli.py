@@ -117,6 +117,16 @@ def test_the_process_ends_with_the_exit_code():
     assert run.stdout == ""
 
 
+def test_runs_as_a_module():
+    """The command may not be on the path; then `python -m tubal` is it."""
+    command = [sys.executable, "-m", "tubal"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"tubal {tubal.__version__}\n")
+    bad = subprocess.run([*command, "bogus"], capture_output=True, text=True, check=False)
+    assert bad.returncode == 2
+    assert "bogus" in bad.stderr
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["--version"])
