@@ -16,9 +16,10 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
-from tubal.input import check_choice, check_count, check_positive, check_positives
+from tubal.input import check_choice, check_count, check_flag, check_positive, check_positives
 from tubal.spectral.affinity import check_affinity, modularity_of
 from tubal.spectral.embedding import Embedding, unit_rows
+from tubal.spectral.moves import raise_modularity
 from tubal.spectral.ward import ward
 
 
@@ -226,17 +227,29 @@ class Best(_MostModular):
     Parameters
     ----------
     assignments : tuple of Assignment
+    moves : bool
+        Whether single vertices then move while that raises the modularity; see
+        `tubal.spectral.moves`.
     """
 
     name = "best"
     assignments: tuple[Assignment, ...] = (ModularityKMeans(), DiffusionWard())
+    moves: bool = True
 
     def __post_init__(self) -> None:
+        check_flag("moves", self.moves)
         given = self.assignments
         listed = isinstance(given, (tuple, list)) and len(given) > 0
         if not listed or not all(isinstance(assign, Assignment) for assign in given):
             msg = f"assignments must be a tuple of at least one Assignment, got {given!r}"
             raise ValueError(msg)
+
+    def labels(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> np.ndarray:
+        """Return the best candidate, after the moves."""
+        found = super().labels(embedding, n_clusters, affinity, random_state)
+        return raise_modularity(check_affinity(affinity), found) if self.moves else found
 
     def n_vectors(self, n_clusters: int) -> int:
         """Return how many eigenvectors they like to see."""
