@@ -6,6 +6,7 @@ python benchmarks/reproduction.py benchmarks/results/paper docs/reproduction.md
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
 from collections import Counter, defaultdict
@@ -92,52 +93,52 @@ def methods(cells: list[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def times(rows: list[dict[str, Any]]) -> str:
-    """How long one draw of each experiment takes: CPU time of the fastest whole draw.
+def times(rows: list[dict[str, Any]], passed: dict[str, float]) -> str:
+    """How long draw 0 of each experiment takes.
 
-    Where draws share what they compute (fixed data), of the slowest. Rows that do not tell their
-    CPU time count with the time that passed.
+    `passed` are the seconds that passed in `tubal bench run NAME --draws 1 --jobs 2`, where that
+    was measured. Rows that do not tell their CPU time count with the time that passed.
     """
-    draws: dict[str, dict[int, list[tuple[float, str]]]] = defaultdict(lambda: defaultdict(list))
-    unknown: Counter[tuple[str, int]] = Counter()
+    first: dict[str, list[tuple[float, str]]] = defaultdict(list)
     measured: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        name, draw = row["experiment"], row["draw"]
         what = f"{row['method']} on {row['dataset']}, {row['setting']}"
-        draws[name][draw].append((row.get("cpu_seconds", row["seconds"]), what))
-        unknown[name, draw] += "cpu_seconds" not in row
-        measured[name][what] += 1
+        measured[row["experiment"]][what] += 1
+        if row["draw"] == 0:
+            spent = row.get("cpu_seconds", row["seconds"])
+            first[row["experiment"]].append((spent, what))
     lines = [
-        "| experiment | draws | rows of a draw | CPU minutes of a draw | slowest row, seconds |",
-        "|---|---|---|---|---|",
+        "| experiment | draws | rows a draw | minutes, two cores | CPU minutes | slowest row, s |",
+        "|---|---|---|---|---|---|",
     ]
-    everything = 0.0
-    for name, experiment in EXPERIMENTS.items():
-        whole = len(experiment.settings) * len(experiment.all_methods())
-        complete = [draw for draw, part in draws[name].items() if len(part) == whole]
-        complete = [draw for draw in complete if not unknown[name, draw]] or complete
-        totals = {
-            draw: sum(spent for spent, _ in draws[name][draw])
-            for draw in complete or draws[name].keys() & {0}
-        }
-        if not totals:
-            lines.append(f"| {name} | 0 | 0 of {whole} | - | - |")
+    for name in EXPERIMENTS:
+        if not first[name]:
+            lines.append(f"| {name} | 0 | 0 | - | - | - |")
             continue
-        pick = max if any(setting.fixed for setting in experiment.settings) else min
-        draw = pick(totals, key=totals.__getitem__)
-        everything += totals[draw]
-        spent, what = max(draws[name][draw])
-        passed = unknown[name, draw]
-        note = f" ({passed} rows: time that passed)" if passed else ""
-        count, minutes = len(draws[name][draw]), totals[draw] / 60
         least, most = min(measured[name].values()), max(measured[name].values())
-        several = f"{least}" if least == most else f"{least} to {most}"
-        rows_of = f"{count}" if count == whole else f"{count} of {whole}"
+        draws = f"{least}" if least == most else f"{least} to {most}"
+        clock = f"{passed[name] / 60:.1f}" if name in passed else "-"
+        spent, what = max(first[name])
+        minutes = sum(spent for spent, _ in first[name]) / 60
         lines.append(
-            f"| {name} | {several} | {rows_of} | {minutes:.1f}{note} | {spent:.0f}: {what} |"
+            f"| {name} | {draws} | {len(first[name])} | {clock} | {minutes:.1f} "
+            f"| {spent:.0f}: {what} |"
         )
-    lines.append(f"| all | | | {everything / 60:.1f} | |")
+    minutes = sum(spent for name in passed for spent, _ in first[name]) / 60
+    count = sum(len(first[name]) for name in passed)
+    lines.append(
+        f"| tables of the paper | | {count} | {sum(passed.values()) / 60:.1f} | {minutes:.1f} | |"
+    )
     return "\n".join(lines) + "\n"
+
+
+def read_times(folder: Path) -> dict[str, float]:
+    """Read the seconds of `times.csv`, if there are any."""
+    path = folder / "times.csv"
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["experiment"]: float(row["seconds"]) for row in csv.DictReader(file)}
 
 
 def objectives(cells: list[Cell]) -> str:
@@ -172,7 +173,7 @@ def main(folder: Path, page: Path) -> None:
             text = experiment_table(cells, name)
         else:
             makers = {"agreement": agreement, "methods": methods, "objectives": objectives}
-            text = times(rows) if name == "times" else makers[name](cells)
+            text = times(rows, read_times(folder)) if name == "times" else makers[name](cells)
         return match[1] + "\n" + text + "\n" + match[3]
 
     page.write_text(PLACE.sub(fill, page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -219,7 +219,14 @@ def _n_products(part: np.ndarray) -> int:
 
 def _products(b: np.ndarray) -> np.ndarray:
     """Return products of coordinates f with `<f(b), f(c)> = |b^H c|^2` for every column."""
-    i, j = np.triu_indices(len(b), 1)
+    i, j = _pairs(len(b))
     mixed = b[i] * b[j].conj() * np.float32(2**0.5)
     parts = [(b * b.conj()).real, mixed.real]
     return np.concatenate([*parts, mixed.imag] if np.iscomplexobj(b) else parts)
+
+
+@cache
+def _pairs(r: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all pairs of r coordinates; asked for thousands of slices, of few sizes."""
+    i, j = np.triu_indices(r, 1)
+    return i, j
