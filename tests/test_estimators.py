@@ -416,8 +416,11 @@ class TestNewSamples:
         strange = np.random.default_rng(5).normal(size=(20, 30, 10))
         assert (fitted.predict(strange) == -1).mean() > 0.9
 
-    def test_scale_does_not_matter(self, data, fitted):
-        np.testing.assert_array_equal(fitted.predict(1e6 * data.X), fitted.predict(data.X))
+    def test_scale_matters_to_one_view_of_the_score_only(self, data, fitted):
+        """A multiple of a sample of the fit is a new one, and `Consensus` looks at its size."""
+        assert (fitted.predict(1e6 * data.X) == -1).all()
+        est = ORTLRR(4, outliers="published", random_state=0).fit(data.X)
+        np.testing.assert_array_equal(est.predict(1e6 * data.X), est.labels_)
 
     def test_missing_entries_are_filled(self, data, fitted):
         X = data.clean[~data.outliers][:10].copy()

@@ -69,8 +69,8 @@ class Samples:
         """Sizes of the axes along which the transform runs (the paper's n3)."""
         return tuple(int(n) for n in self.values.shape[2:])
 
-    def part(self, span: slice) -> Samples:
-        """Return some of the samples."""
+    def part(self, span: Any) -> Samples:
+        """Return some of the samples: those of a slice, or of an array of bool."""
         observed = None if self.observed is None else self.observed[span, ...]
         return Samples(self.values[span, ...], observed, self.table)
 
