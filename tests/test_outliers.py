@@ -444,6 +444,16 @@ def test_a_sample_of_another_size_is_odd():
         assert second.scores[11] > second.threshold
 
 
+def test_a_sample_of_nothing_has_a_size_in_single_precision():
+    x, S, E, _ = draw(outliers=0)
+    c = (np.arange(40) != 11)[:, None]
+    rows = represent(c * x, S, c * E, scale=np.ones(40, "f4"))
+    samples = replace(rows.samples, values=rows.samples.values.astype("f4"))
+    found = Consensus().detect(replace(rows, samples=samples))
+    assert np.isfinite(found.scores).all()
+    assert found.scores[11] > found.threshold
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_planted_outliers_are_found(seed):
     x, S, E, odd = draw(seed=seed)

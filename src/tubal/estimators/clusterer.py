@@ -159,7 +159,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         new, _ = self._code(X)
         share = self._shares(new, ~self.outliers_, self.labels_)
         labels = share.argmax(axis=1)
-        labels[(self._scores(new) > self.threshold_) | (share.max(axis=1) <= 0)] = -1
+        labels[~(self._scores(new) <= self.threshold_) | (share.max(axis=1) <= 0)] = -1
         old = new.twins >= 0
         margins = np.where(old, self.margins()[new.twins], margins_of(share, labels))
         return np.where(old, self.labels_[new.twins], labels), margins
@@ -191,7 +191,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
 
     def _flag(self, threshold: float) -> None:
         """Move the threshold and let the clusters stand."""
-        labels = np.where(self.outlier_scores_ > threshold, -1, self._standing())
+        labels = np.where(self.outlier_scores_ <= threshold, self._standing(), -1)
         self.threshold_, self.labels_, self.outliers_ = threshold, labels, labels == -1
 
     def _check_clusterer(self, n_samples: int) -> int | None:
@@ -248,8 +248,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
 
     def _label(self, n_clusters: int | None, threshold: float) -> None:
         """Set all that follows from the threshold and the number of clusters."""
-        outliers = self.outlier_scores_ > threshold
-        kept = ~outliers
+        kept = self.outlier_scores_ <= threshold
         if kept.sum() < (n_clusters or 1):
             msg = (
                 f"only {kept.sum()} of {len(kept)} samples are not outliers at this threshold, "
@@ -259,7 +258,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         graph, cut = self._graph(), self._frozen.partition
         affinity = graph.build(self._fitted, kept, self._frozen.n_jobs)
         result = spectral.resolve_cut(cut)(affinity[kept][:, kept], n_clusters, self._seed)
-        self.threshold_, self.outliers_, self.affinity_ = threshold, outliers, affinity
+        self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, affinity
         self._n_clusters_given = n_clusters
         self.n_clusters_ = result.n_clusters
         self.n_clusters_confidence_ = result.confidence

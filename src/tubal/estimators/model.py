@@ -168,23 +168,30 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         self.completion_ = clone(filler)
         return _filled(samples, self.completion_.fit_transform(with_holes(samples)))
 
-    def _scale(self, samples: Samples) -> tuple[Samples, np.ndarray]:
+    def _scale(self, samples: Samples, name: str = "X") -> tuple[Samples, np.ndarray]:
         """Bring samples to unit norm, when asked to; return their sizes too."""
         values, n = samples.values, samples.n_samples
         xp = namespace(values)
         if not self._frozen.normalize:  # a copy: what the caller does later is not our business
             return replace(samples, values=xp.asarray(values, copy=True)), np.ones(n)
-        flat = xp.reshape(values, (n, -1))
-        largest = xp.max(xp.abs(flat), axis=1)
-        largest = xp.where(largest > 0, largest, xp.ones_like(largest))
-        energy = xp.mean((flat / largest[:, None]) ** 2, axis=1)
-        if samples.observed is not None:  # as if the missing entries were like the others
-            seen = xp.reshape(samples.observed, (n, -1))
-            energy = energy / xp.mean(xp.astype(seen, values.dtype), axis=1)
-        size = largest * xp.sqrt(energy * flat.shape[1])
-        size = xp.where(size > 0, size, xp.ones_like(size))
+        size = _norms(samples)
+        if not bool(xp.all(xp.isfinite(size))):
+            return self._scale_large(samples, name)
         unit = values / xp.reshape(size, (n,) + (1,) * (values.ndim - 1))
         return replace(samples, values=unit), to_numpy(size)
+
+    def _scale_large(self, samples: Samples, name: str) -> tuple[Samples, np.ndarray]:
+        """Bring samples to unit norm whose norms leave the range of single precision."""
+        values = samples.values
+        xp = namespace(values)
+        if values.dtype == xp.float64:
+            msg = (
+                f"{name} has samples whose norm is above {np.finfo(float).max:.1e}, the largest "
+                f"float64; entries are up to {float(xp.max(xp.abs(values))):.1e}: scale {name} down"
+            )
+            raise ValueError(msg)
+        unit, sizes = self._scale(replace(samples, values=xp.astype(values, xp.float64)), name)
+        return replace(unit, values=xp.astype(unit.values, values.dtype)), sizes
 
     def _restore(self, L: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Give recovered samples their size and the shape of the user's samples."""
@@ -202,6 +209,22 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         sizes = _old_where_known(twins, self._sizes, sizes)  # as large as they were completed then
         new = self._extend(self._arranged(samples), twins)
         return replace(new, scale=sizes), sizes
+
+
+def _norms(samples: Samples) -> Any:
+    """Return the norms of samples as if missing entries were like the others; 1 for zero."""
+    values, n = samples.values, samples.n_samples
+    xp = namespace(values)
+    flat = xp.reshape(values, (n, -1))
+    largest = xp.max(xp.abs(flat), axis=1)
+    largest = xp.where(largest > 0, largest, xp.ones_like(largest))
+    energy = xp.mean((flat / largest[:, None]) ** 2, axis=1)
+    if samples.observed is not None:
+        seen = xp.reshape(samples.observed, (n, -1))
+        energy = energy / xp.mean(xp.astype(seen, values.dtype), axis=1)
+    with np.errstate(over="ignore"):
+        size = largest * xp.sqrt(energy * flat.shape[1])
+    return xp.where(size > 0, size, xp.ones_like(size))
 
 
 def _old_where_known(twins: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
