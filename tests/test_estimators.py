@@ -297,6 +297,24 @@ class TestRelabel:
         assert est.relabel(contamination=0.2).n_clusters_ == 2
         assert est.relabel(n_clusters="auto", contamination="auto").n_clusters_ == 4
 
+    def test_the_detector_leaves_enough_samples_for_the_new_number(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X)
+        few = int((~est.outliers_).sum()) + 5
+        expected = ORTLRR(few, random_state=0).fit(data.X)
+        est.relabel(n_clusters=few, contamination="auto")
+        assert est.threshold_ == expected.threshold_
+        assert est.n_clusters_ == few == (~est.outliers_).sum()
+        est.relabel(contamination="auto", recut=False)  # still enough for those that stand
+        assert est.threshold_ == expected.threshold_
+        assert est.relabel(contamination="auto", n_clusters=4).threshold_ < expected.threshold_
+
+    def test_too_few_samples_for_an_estimated_number(self, data):
+        est = ORTLRR(random_state=0).fit(data.X)
+        with pytest.raises(ValueError, match=r"only 0 of 160 samples .* fewer than 1: lower"):
+            est.relabel(threshold=-1.0)
+        with pytest.raises(ValueError, match=r"only 0 of 160 samples .* fewer than n_clusters=3"):
+            est.relabel(threshold=-1.0, n_clusters=3)
+
     def test_parameters_set_after_the_fit_do_not_matter(self, data):
         est = ORTLRR(4, random_state=0).fit(data.X)
         expected = est.predict(data.clean[:40]), est.score_samples(data.clean[:40])
@@ -561,6 +579,7 @@ class TestCompleter:
         ({"random_state": -1}, "random_state must be"),
         ({"completion": TensorCompleter}, "completion must be"),
         ({"contamination": 0.5, "n_clusters": 100}, "leaves 80, fewer than n_clusters=100"),
+        ({"contamination": 0.41, "n_clusters": 95}, "leaves 94, fewer than n_clusters=95"),
     ],
 )
 def test_bad_parameters_are_named(data, options, words, monkeypatch):

@@ -27,7 +27,7 @@ from tubal.outliers import (
     two_means,
 )
 from tubal.outliers.consensus import LEAST_RESIDUAL, LEAST_SPREAD
-from tubal.outliers.decisions import clear_gap
+from tubal.outliers.decisions import clear_gap, flagged_by_share
 from tubal.representation import LISTED, Representation, Ties, TubeKernel
 
 SINGLE = 5e-5
@@ -798,6 +798,16 @@ def test_contamination_flags_the_share(n, count, seed):
     threshold = contamination_threshold(scores, count / n)
     assert (scores > threshold).sum() == count
     assert set(scores[scores > threshold]) == set(np.sort(scores)[n - count :])
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 11, 41, 51, 91, 101, 161, 1001])
+def test_the_number_flagged_is_known_before(n):
+    """Also where `share (n - 1)` is a whole number but for rounding."""
+    scores = np.random.default_rng(0).permutation(n) + 0.5
+    for percent in range(51):
+        count = -(-percent * (n - 1) // 100)
+        assert flagged_by_share(n, percent / 100) == count
+        assert (scores > contamination_threshold(scores, percent / 100)).sum() == count
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.13, 0.25, 0.33, 0.5])

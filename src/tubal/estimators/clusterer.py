@@ -15,6 +15,7 @@ from tubal.estimators.base import fits
 from tubal.estimators.model import TensorModel, check_contamination, is_auto, new_threshold
 from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
+from tubal.outliers.decisions import flagged_by_share
 from tubal.representation import Representation
 from tubal.scales import View
 from tubal.selection import select
@@ -48,7 +49,8 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         with self._progress(stages=3) as progress:
             self._fit_model(samples, progress)
             with progress.stage("cluster"):
-                threshold = self._threshold(check_contamination(self.contamination))
+                share = check_contamination(self.contamination)
+                threshold = self._threshold(share, n_clusters)
                 self._choose(self.outlier_scores_ <= threshold, n_clusters)
                 self._label(n_clusters, threshold)
         return self
@@ -90,18 +92,18 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         """
         self._check_fitted()
         check_flag("recut", recut)
-        value = new_threshold(self, threshold, contamination, self._threshold)
-        if not recut:
-            if n_clusters is not None:
-                msg = f"n_clusters={n_clusters!r} needs recut=True: clusters stand without a cut"
-                raise ValueError(msg)
-            self._flag(value)
-            return self
-        if isinstance(n_clusters, str) and n_clusters == "auto":
-            count = None
+        if not recut and n_clusters is not None:
+            msg = f"n_clusters={n_clusters!r} needs recut=True: clusters stand without a cut"
+            raise ValueError(msg)
+        asked = self._n_clusters_given if n_clusters is None else n_clusters
+        count = None if is_auto(asked) else _check_n_clusters(asked, len(self.outlier_scores_))
+        value = new_threshold(
+            self, threshold, contamination, lambda share: self._threshold(share, count)
+        )
+        if recut:
+            self._label(count, value)
         else:
-            count = self._n_clusters_given if n_clusters is None else n_clusters
-        self._label(_check_n_clusters(count, len(self.outlier_scores_)), value)
+            self._flag(value)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -201,7 +203,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         spectral.resolve_cut(self.partition)
         n_clusters = _check_n_clusters(self.n_clusters, n_samples)
         share = check_contamination(self.contamination) or 0.0
-        left = n_samples - int(share * n_samples)
+        left = n_samples - flagged_by_share(n_samples, share)
         if left < (n_clusters or 1):
             msg = (
                 f"contamination={share} of {n_samples} samples leaves {left}, fewer than "
@@ -238,21 +240,24 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
                 n_jobs=self._frozen.n_jobs,
             )
 
-    def _threshold(self, share: float | None) -> float:
-        """Return the threshold for a share of outliers, or the one of the detector."""
+    def _threshold(self, share: float | None, n_clusters: int | None) -> float:
+        """Return the threshold for a share of outliers, or the one of the detector.
+
+        The detector leaves enough samples for so many clusters.
+        """
         if share is not None:
             return contamination_threshold(self.outlier_scores_, share)
-        least = self._frozen.n_clusters or 1  # the detector leaves enough samples to cluster
-        smallest = float(np.sort(self.outlier_scores_)[least - 1])
+        smallest = float(np.sort(self.outlier_scores_)[(n_clusters or 1) - 1])
         return max(self._detection.threshold, smallest)
 
     def _label(self, n_clusters: int | None, threshold: float) -> None:
         """Set all that follows from the threshold and the number of clusters."""
         kept = self.outlier_scores_ <= threshold
         if kept.sum() < (n_clusters or 1):
+            needed = "1" if n_clusters is None else f"n_clusters={n_clusters}"
             msg = (
                 f"only {kept.sum()} of {len(kept)} samples are not outliers at this threshold, "
-                f"fewer than n_clusters={n_clusters}: lower contamination or raise threshold"
+                f"fewer than {needed}: lower contamination or raise threshold"
             )
             raise ValueError(msg)
         graph, cut = self._graph(), self._frozen.partition
