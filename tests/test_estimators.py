@@ -594,6 +594,7 @@ def test_bad_parameters_are_named(data, options, words, monkeypatch):
     [
         (Consensus, {"n_neighbors": 0}),
         (Consensus, {"margin": np.nan}),
+        (Consensus, {"least": 5, "limit": 2}),
         (graph.Nearest, {"n_neighbors": 2.5}),
         (graph.Nearest, {"tree": "yes"}),
         (graph.Absolute, {"scale_rows": 1}),

@@ -296,7 +296,7 @@ def test_what_all_samples_share_costs_no_digits():
 
 def test_parameters_of_consensus():
     x, S, E, _ = draw()
-    odd = Consensus(n_neighbors=5, margin=1.2, limit=2.0, company=6, false_alarms=0.01)
+    odd = Consensus(5, margin=1.2, least=2.0, limit=2.0, company=6, false_alarms=0.01)
     found = odd.detect(represent(x, S, E))
     T, level, _, _ = Naive(x, S, E, count=5).detect(margin=1.2, limit=2.0, company=6)
     np.testing.assert_allclose(found.scores, T, rtol=SINGLE, atol=SINGLE)
@@ -837,6 +837,12 @@ def test_names():
     mine = Consensus(n_neighbors=7)
     assert resolve(mine) is mine
     assert isinstance(mine, Detector)
+
+
+def test_the_limits_of_the_threshold_leave_room():
+    with pytest.raises(ValueError, match=r"least must be at most limit=2, got least=5"):
+        Consensus(least=5, limit=2)
+    assert Consensus(least=3, limit=3).least == 3
 
 
 @pytest.mark.parametrize("bad", ["none", "Auto", 0.1, True, Consensus, ["auto"]])

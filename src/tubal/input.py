@@ -9,7 +9,7 @@ one layout into the other, `tubes_first` and `samples_first` to the layout of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -202,8 +202,12 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def check_positives(name: str, values: Any) -> None:
-    """Refuse anything but a sequence of at least one finite number above zero."""
-    if not isinstance(values, Iterable) or isinstance(values, str) or not list(values):
+    """Refuse anything but a sequence of at least one finite number above zero.
+
+    Others that can be read number by number, such as iterators, may be empty the second time.
+    """
+    listed = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, (str, bytes))
+    if not listed or getattr(values, "ndim", 1) != 1 or not len(values):
         msg = f"{name} must be a sequence of at least one number, got {values!r}"
         raise ValueError(msg)
     for value in values:

@@ -199,7 +199,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
     def _check_clusterer(self, n_samples: int) -> int | None:
         """Check what does not depend on the values of the data; return the number of clusters."""
         self._check_model()
-        _check_view(graphs.resolve(self.graph), max(2, len(self.sample_shape_)))
+        _check_view(graphs.resolve(self.graph), self._n_axes())
         spectral.resolve_cut(self.partition)
         n_clusters = _check_n_clusters(self.n_clusters, n_samples)
         share = check_contamination(self.contamination) or 0.0
@@ -211,6 +211,15 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             )
             raise ValueError(msg)
         return n_clusters
+
+    def _n_axes(self) -> int:
+        """Return the number of axes that a view may choose from.
+
+        Rows of tables have a second one, of length 1; samples that become vectors have one left.
+        """
+        n_axes = len(self.sample_shape_)
+        vectors = n_axes > 1 and getattr(self._frozen, "vectorize", False)
+        return 1 if vectors else max(2, n_axes)
 
     def _graph(self) -> graphs.Graph:
         """Return the graph, with the view and the neighbourhood that were chosen for it."""
@@ -301,7 +310,8 @@ def _check_view(graph: graphs.Graph, n_axes: int) -> None:
     """Refuse a view of an axis that the samples do not have, before any work."""
     view = graph.view if isinstance(graph, graphs.MultiScale) else None
     if view is not None and view.axis is not None and view.axis >= n_axes:
-        msg = f"view must have an axis below {n_axes} for these samples, got {view!r}"
+        whose = "these samples" if n_axes > 1 else "vectors (vectorize=True)"
+        msg = f"view must have an axis below {n_axes} for {whose}, got {view!r}"
         raise ValueError(msg)
 
 
