@@ -201,6 +201,21 @@ def test_a_reader_that_leaves_early():
     assert err == b""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="shells close files in another way there")
+def test_no_output_at_all():
+    """`tubal info >&-`: Python has no `sys.stdout` then."""
+    command = f"exec '{sys.executable}' -m tubal info >&-"
+    run = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_broken_pipe_without_output_is_told(capsys, monkeypatch):
+    monkeypatch.setattr(app, "COMMANDS", fail_with(BrokenPipeError("a worker is gone")))
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == "tubal: error: a worker is gone\n"
+
+
 def test_another_broken_pipe_is_told(capsys, monkeypatch):
     monkeypatch.setattr(app, "COMMANDS", fail_with(BrokenPipeError("a worker is gone")))
     assert cli.main(["demo"]) == 2

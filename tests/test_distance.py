@@ -100,6 +100,18 @@ def test_near_and_far_in_one_table(apart):
     np.testing.assert_allclose(kernel.whole(1).table, whole(kernel), atol=1e-4)
 
 
+@pytest.mark.parametrize("far", [1e8, 1e12, 1e50])
+def test_one_point_far_away_takes_nothing_from_the_others(far):
+    values = points(40)
+    values[20:] += 5
+    kernel = compared(np.concatenate([values, np.full((1, 3, 1), far)]))
+    alone = compared(values)
+    np.testing.assert_allclose(whole(kernel)[:40, :40], whole(alone), atol=1e-6)
+    new = points(5, seed=1)
+    found = whole(kernel.extended(new, np.ones(5)))[:, :40]
+    np.testing.assert_allclose(found, whole(alone.extended(new, np.ones(5))), atol=1e-6)
+
+
 def test_the_nearest_of_far_points_is_the_most_similar():
     values = np.append(np.linspace(0, 1e-3, 20), [1.0, 5.0]).reshape(-1, 1, 1)
     S = whole(compared(values))

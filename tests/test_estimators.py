@@ -161,6 +161,60 @@ class TestInvariance:
         assert np.isfinite(est.transform(X[4:7])).all()
 
 
+class TestRange:
+    """Samples of sizes that a floating type hardly has."""
+
+    @staticmethod
+    def small():
+        return datasets.make_tensor_subspaces(8, 4, 2, 1, 15, random_state=0).X
+
+    def test_single_precision_sees_samples_of_zeros_as_double_does(self):
+        X = self.small()
+        X[3] = 0
+        single, double = (ORTLRR(2, random_state=0).fit(X.astype(t)) for t in ("f4", "f8"))
+        np.testing.assert_array_equal(single.labels_, double.labels_)
+        np.testing.assert_allclose(single.outlier_scores_, double.outlier_scores_, rtol=1e-3)
+        nothing = ORTLRR(2, random_state=0).fit(np.zeros((10, 4, 3), "f4"))
+        assert np.isfinite(nothing.outlier_scores_).all()
+
+    @pytest.mark.parametrize(("dtype", "size"), [("f4", 3e38), ("f8", 1e307), ("f4", 1e-30)])
+    def test_norms_may_be_larger_than_entries_can_be(self, dtype, size):
+        X = self.small()
+        X /= np.abs(X).max()
+        expected = ORTLRR(2, random_state=0).fit(X.astype(dtype))
+        est = ORTLRR(2, random_state=0).fit((size * X).astype(dtype))
+        np.testing.assert_array_equal(est.labels_, expected.labels_)
+        np.testing.assert_allclose(est.X_clean_ / size, expected.X_clean_, atol=1e-5)
+        np.testing.assert_array_equal(est.predict((size * X).astype(dtype)), est.labels_)
+        assert (est.predict((size * X[~est.outliers_] * 0.999).astype(dtype)) >= 0).all()
+
+    def test_what_has_no_norm_is_named(self):
+        X = self.small()
+        X = X / np.abs(X).max() * 1.7e308
+        with pytest.raises(ValueError, match=r"^X has samples whose norm is above 1\.8e\+308"):
+            ORTLRR(2).fit(X)
+        with pytest.raises(ValueError, match=r"^dictionary has samples whose norm"):
+            ORTLRR(2, dictionary=X).fit(self.small())
+
+    @pytest.mark.parametrize("kind", [ORTLRR, TensorOutlierDetector])
+    def test_new_samples_out_of_range_are_refused(self, kind):
+        X = self.small().astype("f4")
+        est = kind(normalize=False, random_state=0).fit(X)
+        new = X[:2] + np.float32(0.1)
+        for method in (est.predict, est.score_samples, est.transform):
+            with pytest.raises(ValueError, match=r"^X has entries of size .*e\+19"):
+                method(new * np.float32(1e20))
+        assert (est.predict(new * np.float32(1e7)) == -1).all()
+        assert np.isfinite(est.score_samples(new * np.float32(1e-20))).all()
+
+    @pytest.mark.parametrize("kind", [ORTLRR, TensorOutlierDetector])
+    def test_no_score_is_no_inlier(self, kind, monkeypatch):
+        X = self.small()
+        est = kind(random_state=0).fit(X)
+        monkeypatch.setattr(type(est), "_scores", lambda self, new: np.array([np.nan, 0.0]))
+        assert list(est.predict(X[:2] + 0.01) == -1) == [True, False]
+
+
 class TestDecision:
     def test_one_cluster(self, data):
         est = ORTLRR(1, random_state=0).fit(data.X)
@@ -242,6 +296,24 @@ class TestRelabel:
         assert est.n_clusters_ == 2
         assert est.relabel(contamination=0.2).n_clusters_ == 2
         assert est.relabel(n_clusters="auto", contamination="auto").n_clusters_ == 4
+
+    def test_the_detector_leaves_enough_samples_for_the_new_number(self, data):
+        est = ORTLRR(4, random_state=0).fit(data.X)
+        few = int((~est.outliers_).sum()) + 5
+        expected = ORTLRR(few, random_state=0).fit(data.X)
+        est.relabel(n_clusters=few, contamination="auto")
+        assert est.threshold_ == expected.threshold_
+        assert est.n_clusters_ == few == (~est.outliers_).sum()
+        est.relabel(contamination="auto", recut=False)  # still enough for those that stand
+        assert est.threshold_ == expected.threshold_
+        assert est.relabel(contamination="auto", n_clusters=4).threshold_ < expected.threshold_
+
+    def test_too_few_samples_for_an_estimated_number(self, data):
+        est = ORTLRR(random_state=0).fit(data.X)
+        with pytest.raises(ValueError, match=r"only 0 of 160 samples .* fewer than 1: lower"):
+            est.relabel(threshold=-1.0)
+        with pytest.raises(ValueError, match=r"only 0 of 160 samples .* fewer than n_clusters=3"):
+            est.relabel(threshold=-1.0, n_clusters=3)
 
     def test_parameters_set_after_the_fit_do_not_matter(self, data):
         est = ORTLRR(4, random_state=0).fit(data.X)
@@ -416,8 +488,11 @@ class TestNewSamples:
         strange = np.random.default_rng(5).normal(size=(20, 30, 10))
         assert (fitted.predict(strange) == -1).mean() > 0.9
 
-    def test_scale_does_not_matter(self, data, fitted):
-        np.testing.assert_array_equal(fitted.predict(1e6 * data.X), fitted.predict(data.X))
+    def test_scale_matters_to_one_view_of_the_score_only(self, data, fitted):
+        """A multiple of a sample of the fit is a new one, and `Consensus` looks at its size."""
+        assert (fitted.predict(1e6 * data.X) == -1).all()
+        est = ORTLRR(4, outliers="published", random_state=0).fit(data.X)
+        np.testing.assert_array_equal(est.predict(1e6 * data.X), est.labels_)
 
     def test_missing_entries_are_filled(self, data, fitted):
         X = data.clean[~data.outliers][:10].copy()
@@ -504,6 +579,7 @@ class TestCompleter:
         ({"random_state": -1}, "random_state must be"),
         ({"completion": TensorCompleter}, "completion must be"),
         ({"contamination": 0.5, "n_clusters": 100}, "leaves 80, fewer than n_clusters=100"),
+        ({"contamination": 0.41, "n_clusters": 95}, "leaves 94, fewer than n_clusters=95"),
     ],
 )
 def test_bad_parameters_are_named(data, options, words, monkeypatch):
@@ -518,6 +594,7 @@ def test_bad_parameters_are_named(data, options, words, monkeypatch):
     [
         (Consensus, {"n_neighbors": 0}),
         (Consensus, {"margin": np.nan}),
+        (Consensus, {"least": 5, "limit": 2}),
         (graph.Nearest, {"n_neighbors": 2.5}),
         (graph.Nearest, {"tree": "yes"}),
         (graph.Absolute, {"scale_rows": 1}),

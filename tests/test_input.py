@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tubal.input import from_paper, read, to_paper
+from tubal.input import check_positives, from_paper, read, to_paper
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -130,6 +130,36 @@ def test_bad_input_is_named(X, message):
 def test_missing_entries_can_be_refused():
     with pytest.raises(ValueError, match=r"X holds 1 missing value\(s\)"):
         read([[1.0, np.nan], [1.0, 2.0]], allow_missing=False)
+
+
+@pytest.mark.parametrize("values", [[1], (0.5, 2), np.array([1.0, 3]), range(1, 4)])
+def test_sequences_of_positive_numbers(values):
+    check_positives("these", values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        np.ones(0),
+        iter([1.0]),
+        (x for x in [1.0]),
+        {1.0},
+        {1.0: 2},
+        np.ones((2, 2)),
+        np.ones(()),
+    ],
+)
+def test_what_is_no_sequence_of_numbers_is_refused(values):
+    with pytest.raises(ValueError, match="these must be a sequence of at least one number, got"):
+        check_positives("these", values)
+
+
+def test_iterators_are_not_used_up():
+    values = iter([1.0, 2.0])
+    with pytest.raises(ValueError, match="these must be"):
+        check_positives("these", values)
+    assert list(values) == [1, 2]
 
 
 def test_layouts_are_inverse_views():

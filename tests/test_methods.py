@@ -187,3 +187,11 @@ def test_sparse_methods_say_how_to_fill_holes(name):
     with pytest.raises(ValueError, match="completion='tnn'"):
         estimator(name).fit(X)
     assert np.isfinite(estimator(f"TNN+{name}").fit(X).X_clean_).all()
+
+
+@pytest.mark.parametrize("name", ["SSC", "SSC-OMP", "LRR"])
+def test_new_samples_out_of_range_are_refused(name):
+    X = problem("TNN+SSC")[0][:40]
+    est = estimator(name, normalize=False).fit(X)
+    with pytest.raises(ValueError, match=r"^X has entries of size .*e\+\d\d"):
+        est.predict(1e60 * X)

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 import naive
-from tubal import ORTLRR, SSC, transforms
+from tubal import ORTLRR, SSC, LowRankClusterer, transforms
 from tubal import graph as graphs
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest, resolve
@@ -265,7 +265,10 @@ class TestView:
 
 
 class TestArguments:
-    @pytest.mark.parametrize("factors", [(), 1.0, "1", (1.0, 0.0), (-1.0,), (np.nan,), (True,)])
+    @pytest.mark.parametrize(
+        "factors",
+        [(), 1.0, "1", (1.0, 0.0), (-1.0,), (np.nan,), (True,), iter([0.5, 1.0]), {0.5}, b"12"],
+    )
     def test_factors(self, factors):
         with pytest.raises(ValueError, match="factors must be"):
             MultiScale(factors=factors)
@@ -301,6 +304,23 @@ def test_a_view_of_an_axis_that_is_not_there_is_refused_before_any_work():
     est = ORTLRR(2, graph=MultiScale(view=View("dft", 2)), callback=never)
     with pytest.raises(ValueError, match="view must have an axis below 2"):
         est.fit(X)
+
+
+def test_vectors_have_one_axis():
+    def never(check):
+        raise AssertionError
+
+    X = np.random.default_rng(0).standard_normal((12, 4, 3, 2))
+    for axis in (1, 2):
+        graph = MultiScale(view=View("dft", axis))
+        est = LowRankClusterer(2, vectorize=True, graph=graph, callback=never, random_state=0)
+        with pytest.raises(ValueError, match=r"view must have an axis below 1 for vectors \(vec"):
+            est.fit(X)
+    for axis in (0, None):
+        est = LowRankClusterer(2, vectorize=True, graph=MultiScale(view=View("dft", axis)))
+        assert est.fit(X).n_clusters_ == 2
+    est = LowRankClusterer(2, vectorize=True, graph=MultiScale(view=View("dft", 1)))
+    assert est.fit(X.reshape(12, -1)).n_clusters_ == 2  # tables are what they were
 
 
 @pytest.mark.parametrize("transform", ["dct", "dft"])

@@ -27,7 +27,7 @@ from tubal.outliers import (
     two_means,
 )
 from tubal.outliers.consensus import LEAST_RESIDUAL, LEAST_SPREAD
-from tubal.outliers.decisions import clear_gap
+from tubal.outliers.decisions import clear_gap, flagged_by_share
 from tubal.representation import LISTED, Representation, Ties, TubeKernel
 
 SINGLE = 5e-5
@@ -296,7 +296,7 @@ def test_what_all_samples_share_costs_no_digits():
 
 def test_parameters_of_consensus():
     x, S, E, _ = draw()
-    odd = Consensus(n_neighbors=5, margin=1.2, limit=2.0, company=6, false_alarms=0.01)
+    odd = Consensus(5, margin=1.2, least=2.0, limit=2.0, company=6, false_alarms=0.01)
     found = odd.detect(represent(x, S, E))
     T, level, _, _ = Naive(x, S, E, count=5).detect(margin=1.2, limit=2.0, company=6)
     np.testing.assert_allclose(found.scores, T, rtol=SINGLE, atol=SINGLE)
@@ -442,6 +442,16 @@ def test_a_sample_of_another_size_is_odd():
         second = Consensus().detect(represent(c * x, S, c * E))
         assert second.scores[11] > max(10, 2 * first[11])
         assert second.scores[11] > second.threshold
+
+
+def test_a_sample_of_nothing_has_a_size_in_single_precision():
+    x, S, E, _ = draw(outliers=0)
+    c = (np.arange(40) != 11)[:, None]
+    rows = represent(c * x, S, c * E, scale=np.ones(40, "f4"))
+    samples = replace(rows.samples, values=rows.samples.values.astype("f4"))
+    found = Consensus().detect(replace(rows, samples=samples))
+    assert np.isfinite(found.scores).all()
+    assert found.scores[11] > found.threshold
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -790,6 +800,16 @@ def test_contamination_flags_the_share(n, count, seed):
     assert set(scores[scores > threshold]) == set(np.sort(scores)[n - count :])
 
 
+@pytest.mark.parametrize("n", [2, 3, 10, 11, 41, 51, 91, 101, 161, 1001])
+def test_the_number_flagged_is_known_before(n):
+    """Also where `share (n - 1)` is a whole number but for rounding."""
+    scores = np.random.default_rng(0).permutation(n) + 0.5
+    for percent in range(51):
+        count = -(-percent * (n - 1) // 100)
+        assert flagged_by_share(n, percent / 100) == count
+        assert (scores > contamination_threshold(scores, percent / 100)).sum() == count
+
+
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.13, 0.25, 0.33, 0.5])
 @pytest.mark.parametrize("n", [20, 21, 50])
 def test_contamination_is_that_of_scikit_learn(share, n):
@@ -817,6 +837,12 @@ def test_names():
     mine = Consensus(n_neighbors=7)
     assert resolve(mine) is mine
     assert isinstance(mine, Detector)
+
+
+def test_the_limits_of_the_threshold_leave_room():
+    with pytest.raises(ValueError, match=r"least must be at most limit=2, got least=5"):
+        Consensus(least=5, limit=2)
+    assert Consensus(least=3, limit=3).least == 3
 
 
 @pytest.mark.parametrize("bad", ["none", "Auto", 0.1, True, Consensus, ["auto"]])

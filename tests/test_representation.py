@@ -12,6 +12,7 @@ from tubal import Lambda, representation, solve
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import Samples, to_paper
 from tubal.representation import (
+    LISTED,
     Representation,
     RowSpace,
     SparseTable,
@@ -20,6 +21,7 @@ from tubal.representation import (
     TubeModuli,
     Whole,
     hat,
+    nearest,
     neighbours,
     stack_tiles,
 )
@@ -382,6 +384,21 @@ def test_fewer_columns_than_asked_for():
     assert neighbours(represent(S), 2, rows=np.arange(0)).index.shape == (0, 2)
     alone = neighbours(represent(np.ones((1, 1))), 3)
     np.testing.assert_array_equal(alone.value, [[0.0]])
+
+
+@pytest.mark.parametrize("n", [LISTED - 1, LISTED, LISTED + 1, LISTED + 2, 3 * LISTED])
+def test_lists_are_left_where_they_do_not_reach(n):
+    """A new sample has one other sample more than a sample of the fit, which is none to itself."""
+    rng = np.random.default_rng(n)
+    S, twins = rng.random((6, n)) + 0.1, np.array([-1, 0, -1, n - 1, 5, -1])
+    for _ in range(20):
+        kept = rng.random(n) < 2 / n
+        kept[rng.integers(n)] = True
+        found = nearest(represent(S, twins), 5, kept)
+        expected = brute(S, 5, twins, np.tile(~kept, (6, 1)))
+        np.testing.assert_allclose(found.value, expected[1], atol=1e-9)
+        there = expected[1] > 0
+        np.testing.assert_array_equal(found.index[there], expected[0][there])
 
 
 def test_the_same_for_any_number_of_threads():

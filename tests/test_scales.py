@@ -194,6 +194,29 @@ def test_sizes_outside_of_single_precision(size):
     np.testing.assert_allclose(whole(kernel.extended(size * new)), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("transform", ["dft", "dct"])
+@pytest.mark.parametrize("factor", [1e-5, 1e-11, 1e-25])
+def test_small_samples_keep_their_similarities(factor, transform):
+    """Small beside others: not more than rounding is left of them in the spectrum."""
+    values = samples(30, 6, 4, rank=3)
+    values[::2] *= factor
+    S = whole(ScaleKernel.of(values, View(transform)))
+    np.testing.assert_allclose(S.diagonal(), 1, atol=1e-5)
+    only = whole(ScaleKernel.of(values[1::2], View(transform)))
+    np.testing.assert_allclose(S[1::2, 1::2], only, atol=1e-5)
+    levelled = values.copy()
+    levelled[::2] /= factor
+    new = ScaleKernel.of(values, View(transform)).extended(levelled)
+    np.testing.assert_allclose(S, whole(new), atol=1e-4)
+
+
+def test_levels_change_no_digit(monkeypatch):
+    values = samples(30, 6, 4) * np.logspace(0, -3, 30)[:, None, None]
+    first = whole(ScaleKernel.of(values, View("dft")))
+    monkeypatch.setattr(combinations, "SMALL", 100)
+    np.testing.assert_array_equal(whole(ScaleKernel.of(values, View("dft"))), first)
+
+
 def test_a_zero_sample_is_like_nothing():
     values = samples(10, 5, 4)
     values[3] = 0

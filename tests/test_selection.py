@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
 
 import naive
 from tubal import metrics, selection, spectral, transforms
+from tubal._threads import effective_jobs
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest
 from tubal.input import Samples
@@ -370,3 +372,18 @@ class TestSelection:
         )
         assert found.chosen is found.candidates[0]
         assert not re.search("array", repr(found))
+
+
+@pytest.mark.parametrize(("n_views", "within"), [(1, 2), (3, 1)])
+def test_a_single_view_has_all_threads(n_views, within, monkeypatch):
+    X = make_tensor_subspaces(10, 4, 2, 1, 20, outliers=0, random_state=0).X
+    seen, graph_of = [], selection._graph_of
+
+    def watched(view, rows, n_jobs):
+        seen.append(effective_jobs(n_jobs))
+        return graph_of(view, rows, n_jobs)
+
+    monkeypatch.setattr(selection, "_graph_of", watched)
+    with threadpool_limits(2, user_api="blas"):
+        choose(X, [View("dft"), View("dct"), View("none")][:n_views], n_clusters=2, random_state=0)
+    assert seen == [within] * n_views

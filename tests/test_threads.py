@@ -1,6 +1,8 @@
 """Threads of our own, and those of BLAS while they work."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -38,6 +40,89 @@ def test_calm_blas_ends_with_an_error():
             raise ZeroDivisionError
         assert real_limits() == {2}
         assert blas_threads() == 2
+
+
+@pytest.mark.parametrize("first", [serial_blas, calm_blas])
+@pytest.mark.parametrize("second", [serial_blas, calm_blas])
+def test_sections_may_end_in_any_order(first, second):
+    """As those of several Python threads do."""
+    with threadpool_limits(2, user_api="blas"):
+        one, other = first(), second()
+        one.__enter__()
+        other.__enter__()
+        one.__exit__(None, None, None)
+        assert real_limits() == {1}
+        assert blas_threads() == (1 if second is serial_blas else 2)
+        other.__exit__(None, None, None)
+        assert real_limits() == {2}
+        assert blas_threads() == 2
+
+
+@contextmanager
+def two_blas_threads():
+    """Let BLAS have two threads, without this thread being the one that limits it."""
+    before = threadpool_limits(2, user_api="blas")
+    with threadpool_limits():  # threadpoolctl 3.8: on the way out others may set limits, too
+        pass
+    try:
+        yield
+    finally:
+        with before:
+            pass
+
+
+def test_the_last_of_several_threads_restores():
+    """Not the first one, which the others would be without a limit behind."""
+    come, go = threading.Event(), threading.Event()
+
+    def other():
+        with serial_blas():
+            come.set()
+            go.wait(10)
+            seen.append((real_limits(), blas_threads()))
+
+    seen = []
+    with two_blas_threads():
+        thread = threading.Thread(target=other)
+        with calm_blas():
+            thread.start()
+            assert come.wait(10)
+        go.set()
+        thread.join()
+        assert seen == [({1}, 1)]
+        assert real_limits() == {2}
+        assert blas_threads() == 2
+        with calm_blas():
+            assert real_limits() == {1}
+
+
+def test_sections_of_many_threads():
+    seen = []
+
+    def work(i):
+        for n in range(50):
+            with (calm_blas, serial_blas)[(i + n) % 2]():
+                seen.append((real_limits(), blas_threads()))
+
+    with two_blas_threads():
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+        assert real_limits() == {2}
+        assert blas_threads() == 2
+    assert all(limits == {1} and count in (1, 2) for limits, count in seen)
+
+
+def test_other_threads_may_set_limits_after_ours():
+    with two_blas_threads():
+        with calm_blas():
+            pass
+        limited = []
+        thread = threading.Thread(
+            target=lambda: limited.append((threadpool_limits(1, user_api="blas"), real_limits()))
+        )
+        thread.start()
+        thread.join()
+        assert limited[0][1] == {1}
 
 
 def test_a_limit_from_outside_holds():

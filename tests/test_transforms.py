@@ -15,6 +15,7 @@ from tubal.transforms import (
     Orthogonal,
     RandomOrthogonal,
     resolve,
+    same_transform,
     short,
 )
 
@@ -241,6 +242,13 @@ def test_orthogonal_names_the_deviation():
             Orthogonal(broken)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1j])
+def test_orthogonal_matrices_without_a_scale_are_refused(unit):
+    with pytest.raises(ValueError, match=r"matrix has entries of size 1\.0e\+200"):
+        Orthogonal(np.eye(2) * unit * 1e200)
+    assert Orthogonal(np.eye(2) * unit * 1e150).scale == pytest.approx(1e300)
+
+
 def test_random_orthogonal_is_seeded_by_state_and_size():
     np.testing.assert_array_equal(
         RandomOrthogonal(5).bind(4).matrix, resolve("rom", 4, random_state=5).matrix
@@ -254,6 +262,33 @@ def test_random_orthogonal_is_uniform():
     corner = [RandomOrthogonal(seed, 3).matrix[0, 0] for seed in range(2000)]
     assert abs(np.mean(corner)) < 0.05
     assert abs(np.var(corner) - 1 / 3) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("dtype", "exponents"), [("f8", (-1000, -500, 500, 1000)), ("f4", (-110, -70, 70, 110))]
+)
+@pytest.mark.parametrize("missing", [False, True])
+def test_data_driven_knows_no_scale(dtype, exponents, missing):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((7, 5, 4)) * [4, 3, 2, 1]).astype(dtype)
+    observed = rng.random(X.shape) < 0.8 if missing else None
+    expected = DataDriven().bind(4, X, observed).matrix
+    for exponent in exponents:
+        found = DataDriven().bind(4, np.ldexp(X, exponent), observed).matrix
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Fourier(4), Fourier(4).full()),
+        (Composed([Fourier(4), Cosine(3)]), Composed([Fourier(4), Cosine(3)]).full()),
+    ],
+)
+def test_transforms_that_keep_other_slices_are_others(one, other):
+    assert not same_transform(one, other)
+    assert same_transform(other, other.full())
+    assert same_transform(one, one.bind(4) if isinstance(one, Fourier) else Composed(one.axes))
 
 
 def test_data_driven_rows_are_left_singular_vectors():

@@ -13,8 +13,8 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg  # noqa: F401  (loads SciPy's own BLAS, so that the controller below sees it)
@@ -29,60 +29,104 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+class _Limiter:
+    """Holds BLAS at one thread as long as anyone needs that.
+
+    The limit of most libraries belongs to the process, while sections of several Python threads
+    begin and end in any order. So they are counted: the first one to come saves what BLAS had and
+    the last one to go restores it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mine = threading.local()
+        self._holders = self._serial = 0  # Python threads inside, and serial sections
+        self._before: list[int | None] = []  # what BLAS had before the first of them came
+
+    def threads(self) -> int:
+        """Return the threads that there are to share out: one while any section is serial."""
+        with self._lock:
+            if self._serial:
+                return 1
+            counts = self._before if self._holders else _limits()
+            return max((count for count in counts if count), default=1)
+
+    @contextmanager
+    def hold(self, *, serial: bool) -> Iterator[None]:
+        """Hold BLAS inside the block; a serial one also leaves no threads to share out."""
+        mine = self._mine.__dict__
+        with self._lock:
+            if not mine.get("depth"):
+                mine.update(depth=0, before=_limits())
+                self._before = self._before if self._holders else mine["before"]
+                self._holders += 1
+                _set_limits([1] * len(self._before))
+            mine["depth"] += 1
+            self._serial += serial
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._serial -= serial
+                mine["depth"] -= 1
+                if not mine["depth"]:
+                    self._holders -= 1
+                    self._leave(mine["before"])
+
+    def _leave(self, before: list[int | None]) -> None:
+        """Restore what BLAS had: all for the last thread, else what is known to be this thread's.
+
+        Setting a limit makes a thread the only one that may (threadpoolctl 3.8), until it comes out
+        of a `limit`; here of one that changes nothing.
+        """
+        own = [_per_thread(library) for library in _controller().lib_controllers]
+        kept = [count if alone else None for count, alone in zip(before, own, strict=True)]
+        _set_limits(kept if self._holders else self._before)
+        with _controller().limit(limits=None):
+            pass
+
+
+def _limits() -> list[int | None]:
+    return [library.num_threads for library in _controller().lib_controllers]
+
+
+def _set_limits(limits: Sequence[int | None]) -> None:
+    for library, count in zip(_controller().lib_controllers, limits, strict=True):
+        if count:
+            library.set_num_threads(count)
+
+
+def _per_thread(library: Any) -> bool:
+    """Whether the limit of a library belongs to one Python thread and not to the process."""
+    return library.internal_api == "mkl" or library.info().get("threading_layer") == "openmp"
+
+
+_LIMITER = _Limiter()
+
+
 def blas_threads() -> int:
     """Return the number of threads that BLAS is allowed, or would be if it were not held.
 
     Inside of a section that runs several pieces of work at once it is one.
     """
-    if _allowed is not None:
-        return 1 if _HELD.locked() else _allowed
-    return max((library["num_threads"] for library in _controller().info()), default=1)
+    return _LIMITER.threads()
 
 
-_HELD, _CALM = threading.Lock(), threading.Lock()
-_allowed: int | None = None
-"""Threads that BLAS had before `calm_blas`."""
-
-
-@contextmanager
-def calm_blas() -> Iterator[None]:
+def calm_blas() -> AbstractContextManager[None]:
     """Hold BLAS at one thread for a long time, but let threads of our own be as many as before.
 
     After each call the threads of BLAS wait for the next one without sleeping, and take a core from
     ours for some milliseconds.
     """
-    global _allowed
-    if not _CALM.acquire(blocking=False):  # of another fit at the same time
-        yield
-        return
-    try:
-        allowed = blas_threads()
-        with _controller().limit(limits=1):
-            _allowed = allowed
-            try:
-                yield
-            finally:
-                _allowed = None
-    finally:
-        _CALM.release()
+    return _LIMITER.hold(serial=False)
 
 
-@contextmanager
-def serial_blas() -> Iterator[None]:
+def serial_blas() -> AbstractContextManager[None]:
     """Hold every BLAS library at one thread inside the block; restore on the way out.
 
-    The limit belongs to the process. When several Python threads are here at once, the first one
-    sets it and restores it; were the others to do so too, the last one would restore the limit of
-    the first.
+    When others hold it too, in this or in another Python thread, the last one restores it.
     """
-    if not _HELD.acquire(blocking=False):
-        yield
-        return
-    try:
-        with _controller().limit(limits=1):
-            yield
-    finally:
-        _HELD.release()
+    return _LIMITER.hold(serial=True)
 
 
 def effective_jobs(n_jobs: int | None) -> int:

@@ -9,7 +9,7 @@ one layout into the other, `tubes_first` and `samples_first` to the layout of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -69,8 +69,8 @@ class Samples:
         """Sizes of the axes along which the transform runs (the paper's n3)."""
         return tuple(int(n) for n in self.values.shape[2:])
 
-    def part(self, span: slice) -> Samples:
-        """Return some of the samples."""
+    def part(self, span: Any) -> Samples:
+        """Return some of the samples: those of a slice, or of an array of bool."""
         observed = None if self.observed is None else self.observed[span, ...]
         return Samples(self.values[span, ...], observed, self.table)
 
@@ -202,8 +202,12 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def check_positives(name: str, values: Any) -> None:
-    """Refuse anything but a sequence of at least one finite number above zero."""
-    if not isinstance(values, Iterable) or isinstance(values, str) or not list(values):
+    """Refuse anything but a sequence of at least one finite number above zero.
+
+    Others that can be read number by number, such as iterators, may be empty the second time.
+    """
+    listed = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, (str, bytes))
+    if not listed or getattr(values, "ndim", 1) != 1 or not len(values):
         msg = f"{name} must be a sequence of at least one number, got {values!r}"
         raise ValueError(msg)
     for value in values:

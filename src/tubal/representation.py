@@ -389,9 +389,10 @@ def nearest(
     value = np.where(
         np.take_along_axis(good, order, axis=1), np.take_along_axis(lists.value, order, axis=1), 0
     )
-    unlisted = representation.similarity.shape[1] > LISTED + 1  # else the lists hold everything
-    short = np.flatnonzero(good.sum(axis=1) < index.shape[1])
-    if unlisted and len(short):
+    others = representation.similarity.shape[1] - (representation.twins >= 0)
+    unlisted = others > LISTED  # else the list of a row holds everything
+    short = np.flatnonzero(unlisted & (good.sum(axis=1) < index.shape[1]))
+    if len(short):
         found = neighbours(representation, count, rows=short, hidden=~kept, n_jobs=n_jobs)
         index[short], value[short] = found.index, found.value
     return Neighbours(index, value)

@@ -246,7 +246,7 @@ def _judged(
 ) -> Iterator[Candidate]:
     """Judge all views, several at a time."""
     jobs = effective_jobs(n_jobs)
-    within = 1 if len(candidates) > 1 else n_jobs
+    within = 1 if len(candidates) > 1 else jobs  # as a number: BLAS is held inside of `threaded`
     made = threaded(lambda view: _graph_of(view, rows, within), candidates, jobs)
     graphs = [W for W, _ in made]
     if n_clusters is None:

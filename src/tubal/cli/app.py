@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _parser().parse_args(argv, namespace=args)
         args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the shell (>&-)
+            sys.stdout.flush()
     except KeyboardInterrupt as stop:
         what = f"; {stop}" if str(stop) else ""
         print(f"tubal: interrupted{what}", file=sys.stderr)
@@ -54,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _reader_left() -> bool:
     """Whether the reader of our output is gone, as `head` is when it has its lines."""
+    if sys.stdout is None:  # there was none
+        return False
     try:
         ours = sys.stdout.fileno()
     except OSError:  # not a file

@@ -142,7 +142,8 @@ class TensorEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
                 "allow_nd": True,
                 "ensure_min_samples": 2 if reset else 1,
             }
-        X = validate_data(self, X, reset=reset, **options)
+        with np.errstate(invalid="ignore"):  # scikit-learn sums all entries, which may overflow
+            X = validate_data(self, X, reset=reset, **options)
         samples = read(X, min_samples=2 if reset else 1)
         shape = tuple(int(n) for n in samples.restore(samples.values).shape[1:])
         if reset:

@@ -15,6 +15,7 @@ from tubal.estimators.base import fits
 from tubal.estimators.model import TensorModel, check_contamination, is_auto, new_threshold
 from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
+from tubal.outliers.decisions import flagged_by_share
 from tubal.representation import Representation
 from tubal.scales import View
 from tubal.selection import select
@@ -48,7 +49,8 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         with self._progress(stages=3) as progress:
             self._fit_model(samples, progress)
             with progress.stage("cluster"):
-                threshold = self._threshold(check_contamination(self.contamination))
+                share = check_contamination(self.contamination)
+                threshold = self._threshold(share, n_clusters)
                 self._choose(self.outlier_scores_ <= threshold, n_clusters)
                 self._label(n_clusters, threshold)
         return self
@@ -90,18 +92,18 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         """
         self._check_fitted()
         check_flag("recut", recut)
-        value = new_threshold(self, threshold, contamination, self._threshold)
-        if not recut:
-            if n_clusters is not None:
-                msg = f"n_clusters={n_clusters!r} needs recut=True: clusters stand without a cut"
-                raise ValueError(msg)
-            self._flag(value)
-            return self
-        if isinstance(n_clusters, str) and n_clusters == "auto":
-            count = None
+        if not recut and n_clusters is not None:
+            msg = f"n_clusters={n_clusters!r} needs recut=True: clusters stand without a cut"
+            raise ValueError(msg)
+        asked = self._n_clusters_given if n_clusters is None else n_clusters
+        count = None if is_auto(asked) else _check_n_clusters(asked, len(self.outlier_scores_))
+        value = new_threshold(
+            self, threshold, contamination, lambda share: self._threshold(share, count)
+        )
+        if recut:
+            self._label(count, value)
         else:
-            count = self._n_clusters_given if n_clusters is None else n_clusters
-        self._label(_check_n_clusters(count, len(self.outlier_scores_)), value)
+            self._flag(value)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -159,7 +161,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         new, _ = self._code(X)
         share = self._shares(new, ~self.outliers_, self.labels_)
         labels = share.argmax(axis=1)
-        labels[(self._scores(new) > self.threshold_) | (share.max(axis=1) <= 0)] = -1
+        labels[~(self._scores(new) <= self.threshold_) | (share.max(axis=1) <= 0)] = -1
         old = new.twins >= 0
         margins = np.where(old, self.margins()[new.twins], margins_of(share, labels))
         return np.where(old, self.labels_[new.twins], labels), margins
@@ -191,17 +193,17 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
 
     def _flag(self, threshold: float) -> None:
         """Move the threshold and let the clusters stand."""
-        labels = np.where(self.outlier_scores_ > threshold, -1, self._standing())
+        labels = np.where(self.outlier_scores_ <= threshold, self._standing(), -1)
         self.threshold_, self.labels_, self.outliers_ = threshold, labels, labels == -1
 
     def _check_clusterer(self, n_samples: int) -> int | None:
         """Check what does not depend on the values of the data; return the number of clusters."""
         self._check_model()
-        _check_view(graphs.resolve(self.graph), max(2, len(self.sample_shape_)))
+        _check_view(graphs.resolve(self.graph), self._n_axes())
         spectral.resolve_cut(self.partition)
         n_clusters = _check_n_clusters(self.n_clusters, n_samples)
         share = check_contamination(self.contamination) or 0.0
-        left = n_samples - int(share * n_samples)
+        left = n_samples - flagged_by_share(n_samples, share)
         if left < (n_clusters or 1):
             msg = (
                 f"contamination={share} of {n_samples} samples leaves {left}, fewer than "
@@ -209,6 +211,15 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             )
             raise ValueError(msg)
         return n_clusters
+
+    def _n_axes(self) -> int:
+        """Return the number of axes that a view may choose from.
+
+        Rows of tables have a second one, of length 1; samples that become vectors have one left.
+        """
+        n_axes = len(self.sample_shape_)
+        vectors = n_axes > 1 and getattr(self._frozen, "vectorize", False)
+        return 1 if vectors else max(2, n_axes)
 
     def _graph(self) -> graphs.Graph:
         """Return the graph, with the view and the neighbourhood that were chosen for it."""
@@ -238,28 +249,30 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
                 n_jobs=self._frozen.n_jobs,
             )
 
-    def _threshold(self, share: float | None) -> float:
-        """Return the threshold for a share of outliers, or the one of the detector."""
+    def _threshold(self, share: float | None, n_clusters: int | None) -> float:
+        """Return the threshold for a share of outliers, or the one of the detector.
+
+        The detector leaves enough samples for so many clusters.
+        """
         if share is not None:
             return contamination_threshold(self.outlier_scores_, share)
-        least = self._frozen.n_clusters or 1  # the detector leaves enough samples to cluster
-        smallest = float(np.sort(self.outlier_scores_)[least - 1])
+        smallest = float(np.sort(self.outlier_scores_)[(n_clusters or 1) - 1])
         return max(self._detection.threshold, smallest)
 
     def _label(self, n_clusters: int | None, threshold: float) -> None:
         """Set all that follows from the threshold and the number of clusters."""
-        outliers = self.outlier_scores_ > threshold
-        kept = ~outliers
+        kept = self.outlier_scores_ <= threshold
         if kept.sum() < (n_clusters or 1):
+            needed = "1" if n_clusters is None else f"n_clusters={n_clusters}"
             msg = (
                 f"only {kept.sum()} of {len(kept)} samples are not outliers at this threshold, "
-                f"fewer than n_clusters={n_clusters}: lower contamination or raise threshold"
+                f"fewer than {needed}: lower contamination or raise threshold"
             )
             raise ValueError(msg)
         graph, cut = self._graph(), self._frozen.partition
         affinity = graph.build(self._fitted, kept, self._frozen.n_jobs)
         result = spectral.resolve_cut(cut)(affinity[kept][:, kept], n_clusters, self._seed)
-        self.threshold_, self.outliers_, self.affinity_ = threshold, outliers, affinity
+        self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, affinity
         self._n_clusters_given = n_clusters
         self.n_clusters_ = result.n_clusters
         self.n_clusters_confidence_ = result.confidence
@@ -297,7 +310,8 @@ def _check_view(graph: graphs.Graph, n_axes: int) -> None:
     """Refuse a view of an axis that the samples do not have, before any work."""
     view = graph.view if isinstance(graph, graphs.MultiScale) else None
     if view is not None and view.axis is not None and view.axis >= n_axes:
-        msg = f"view must have an axis below {n_axes} for these samples, got {view!r}"
+        whose = "these samples" if n_axes > 1 else "vectors (vectorize=True)"
+        msg = f"view must have an axis below {n_axes} for {whose}, got {view!r}"
         raise ValueError(msg)
 
 

@@ -16,6 +16,7 @@ from tubal.estimators.base import (
     on_cpu,
     with_transform_parameter,
 )
+from tubal.estimators.known import Known
 from tubal.estimators.model import with_holes
 from tubal.input import Samples, to_numpy
 from tubal.noise import Exact
@@ -113,6 +114,7 @@ class TensorCompleter(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Fill the samples of a fit, and keep them."""
         L = self._fit(samples)
         samples = on_cpu(samples)
+        self._known = Known.of(samples)
         self._observed, self._completed = samples.observed, _filled(samples, L)
 
     def _inputs(self) -> np.ndarray:
@@ -123,6 +125,8 @@ class TensorCompleter(TransformerMixin, TensorEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> np.ndarray:
         """Return samples with their missing entries filled; observed ones stay as they are.
+
+        Samples of the fit are filled as they were there.
 
         Parameters
         ----------
@@ -135,7 +139,13 @@ class TensorCompleter(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         samples = on_cpu(self._read(X, reset=False))
-        return _filled(samples, self._extension.apply(samples, tol=1e-6).L)
+        twins = self._known.find(samples, self._observed)
+        L = np.empty_like(samples.values)
+        old, new = twins >= 0, twins < 0
+        L[old] = self._completed[twins[old]].reshape(-1, *L.shape[1:])
+        if new.any():
+            L[new] = self._extension.apply(samples.part(new), tol=1e-6).L
+        return _filled(samples, L)
 
     def _fit(self, samples: Samples) -> np.ndarray:
         """Solve, when there is something to fill; return the low-rank tensor."""

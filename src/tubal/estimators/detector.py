@@ -126,7 +126,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         return contamination_threshold(self.outlier_scores_, share)
 
     def _decide(self, threshold: float) -> None:
-        self.threshold_, self.outliers_ = threshold, self.outlier_scores_ > threshold
+        self.threshold_, self.outliers_ = threshold, ~(self.outlier_scores_ <= threshold)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
         """Fit, and return -1 for outliers and +1 for the other samples."""
@@ -134,4 +134,4 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 for outliers and +1 for the other samples."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        return np.where(-self.score_samples(X) <= self.threshold_, 1, -1)

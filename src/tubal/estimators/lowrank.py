@@ -26,7 +26,7 @@ from tubal.representation import (
     TubeModuli,
     hat,
 )
-from tubal.solvers import Check, Extension, Solution, check_options, solve
+from tubal.solvers import Check, Extension, Solution, check_options, check_scale, solve
 
 DICTIONARIES = ("data", "clean", "trpca", "identity")
 """Names of dictionaries."""
@@ -90,6 +90,7 @@ class LowRankModel(TensorModel):
 
     def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
         """Explain further samples by the solution."""
+        check_scale(samples, small=True)
         new = self._new.extension.apply(samples, n_jobs=self._frozen.n_jobs)
         kernel, coefficients = self._fitted.similarity, self._fitted.coefficients
         if new.core is None:
@@ -176,7 +177,7 @@ class LowRankModel(TensorModel):
                 "they must be the same"
             )
             raise ValueError(msg)
-        return self._arranged(self._scale(atoms)[0]).values
+        return self._arranged(self._scale(atoms, "dictionary")[0]).values
 
     def _clean_atoms(self, samples: Samples) -> Any:
         """Return the samples that are no outliers, once they are known."""

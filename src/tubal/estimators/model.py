@@ -17,13 +17,14 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 
 from tubal import outliers as detectors
-from tubal._threads import effective_jobs, spans
+from tubal._threads import effective_jobs
 from tubal.estimators.base import (
     Progress,
     TensorEstimator,
     on_cpu,
     with_transform_parameter,
 )
+from tubal.estimators.known import Known
 from tubal.input import Samples, check_flag, namespace, to_numpy
 from tubal.representation import Representation
 
@@ -49,7 +50,8 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         for name in ("completion_", "_clean"):
             self.__dict__.pop(name, None)
         self._seed = seed_from(self._frozen.random_state)
-        self._observed = None if samples.observed is None else to_numpy(samples.observed)
+        given = on_cpu(samples)
+        self._observed, self._known = given.observed, Known.of(given)
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
@@ -166,23 +168,30 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         self.completion_ = clone(filler)
         return _filled(samples, self.completion_.fit_transform(with_holes(samples)))
 
-    def _scale(self, samples: Samples) -> tuple[Samples, np.ndarray]:
+    def _scale(self, samples: Samples, name: str = "X") -> tuple[Samples, np.ndarray]:
         """Bring samples to unit norm, when asked to; return their sizes too."""
         values, n = samples.values, samples.n_samples
         xp = namespace(values)
         if not self._frozen.normalize:  # a copy: what the caller does later is not our business
             return replace(samples, values=xp.asarray(values, copy=True)), np.ones(n)
-        flat = xp.reshape(values, (n, -1))
-        largest = xp.max(xp.abs(flat), axis=1)
-        largest = xp.where(largest > 0, largest, xp.ones_like(largest))
-        energy = xp.mean((flat / largest[:, None]) ** 2, axis=1)
-        if samples.observed is not None:  # as if the missing entries were like the others
-            seen = xp.reshape(samples.observed, (n, -1))
-            energy = energy / xp.mean(xp.astype(seen, values.dtype), axis=1)
-        size = largest * xp.sqrt(energy * flat.shape[1])
-        size = xp.where(size > 0, size, xp.ones_like(size))
+        size = _norms(samples)
+        if not bool(xp.all(xp.isfinite(size))):
+            return self._scale_large(samples, name)
         unit = values / xp.reshape(size, (n,) + (1,) * (values.ndim - 1))
         return replace(samples, values=unit), to_numpy(size)
+
+    def _scale_large(self, samples: Samples, name: str) -> tuple[Samples, np.ndarray]:
+        """Bring samples to unit norm whose norms leave the range of single precision."""
+        values = samples.values
+        xp = namespace(values)
+        if values.dtype == xp.float64:
+            msg = (
+                f"{name} has samples whose norm is above {np.finfo(float).max:.1e}, the largest "
+                f"float64; entries are up to {float(xp.max(xp.abs(values))):.1e}: scale {name} down"
+            )
+            raise ValueError(msg)
+        unit, sizes = self._scale(replace(samples, values=xp.astype(values, xp.float64)), name)
+        return replace(unit, values=xp.astype(unit.values, values.dtype)), sizes
 
     def _restore(self, L: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Give recovered samples their size and the shape of the user's samples."""
@@ -193,36 +202,29 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Represent samples by the fit; return their sizes too."""
         self._check_fitted()
         samples = on_cpu(self._read(X, reset=False))
+        twins = self._known.find(samples, self._observed)
         if samples.observed is not None and hasattr(self, "completion_"):
             samples = _filled(samples, self.completion_.transform(with_holes(samples)))
         samples, sizes = self._scale(samples)
-        samples = self._arranged(samples)
-        new = self._extend(samples, find_twins(samples, self._fitted.samples))
+        sizes = _old_where_known(twins, self._sizes, sizes)  # as large as they were completed then
+        new = self._extend(self._arranged(samples), twins)
         return replace(new, scale=sizes), sizes
 
 
-def find_twins(samples: Samples, fitted: Samples) -> np.ndarray:
-    """Return for each sample the sample of the fit that is the same (to 1e-6), else -1.
-
-    A sample of the fit has helped to explain itself. When it comes back as a new one, its own row
-    has to be left out, and it is best answered by what the fit said.
-    """
-    new, old = (  # in double precision: near duplicates must be told apart
-        data.values.reshape(data.n_samples, -1).astype(float, copy=False)
-        for data in (samples, fitted)
-    )
-    half = np.sum(old**2, axis=1) / 2
-    twins = np.empty(len(new), dtype=int)
-    for part in spans(len(new), -(-len(new) // 1024)):
-        twins[part] = (new[part] @ old.T - half).argmax(axis=1)  # the nearest one
-    distance, size = (np.linalg.norm(A, axis=1) for A in (new - old[twins], new))
-    same = distance <= 1e-6 * size
-    seen = [
-        np.ones(x.shape, bool) if data.observed is None else data.observed.reshape(x.shape)
-        for data, x in ((samples, new), (fitted, old))
-    ]
-    same &= (seen[0] == seen[1][twins]).all(axis=1)
-    return np.where(same, twins, -1)
+def _norms(samples: Samples) -> Any:
+    """Return the norms of samples as if missing entries were like the others; 1 for zero."""
+    values, n = samples.values, samples.n_samples
+    xp = namespace(values)
+    flat = xp.reshape(values, (n, -1))
+    largest = xp.max(xp.abs(flat), axis=1)
+    largest = xp.where(largest > 0, largest, xp.ones_like(largest))
+    energy = xp.mean((flat / largest[:, None]) ** 2, axis=1)
+    if samples.observed is not None:
+        seen = xp.reshape(samples.observed, (n, -1))
+        energy = energy / xp.mean(xp.astype(seen, values.dtype), axis=1)
+    with np.errstate(over="ignore"):
+        size = largest * xp.sqrt(energy * flat.shape[1])
+    return xp.where(size > 0, size, xp.ones_like(size))
 
 
 def _old_where_known(twins: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ class SparseClusterer(SubspaceClusterer):
         """Find the coefficients of the samples of a fit."""
         samples = on_cpu(samples)
         self._check_complete(samples)
-        check_scale(replace(samples, values=samples.values.astype(float, copy=False)))
+        check_scale(_in_double(samples))
         self.solution_ = self._codes(_vectors(samples))
         self.n_iter_ = max(1, self.solution_.n_iter)
         return _representation(samples, samples, self.solution_, np.arange(samples.n_samples))
@@ -47,6 +47,7 @@ class SparseClusterer(SubspaceClusterer):
     def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
         """Represent further samples by those of the fit."""
         self._check_complete(samples)
+        check_scale(_in_double(samples), small=True)
         fitted = self._fitted.samples
         codes = self._codes(_vectors(fitted), queries=_vectors(samples), twins=twins)
         return _representation(fitted, samples, codes, twins)
@@ -63,6 +64,11 @@ class SparseClusterer(SubspaceClusterer):
                 "set completion='tnn' to fill those of a fit first, or use ORTLRR"
             )
             raise ValueError(msg)
+
+
+def _in_double(samples: Samples) -> Samples:
+    """Return samples in the precision in which they are represented."""
+    return replace(samples, values=samples.values.astype(float, copy=False))
 
 
 def _vectors(samples: Samples) -> np.ndarray:

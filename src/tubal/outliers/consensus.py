@@ -61,7 +61,7 @@ class Consensus(Detector):
     n_neighbors : int
         Size of S and N.
     margin, least, limit : float
-        Of the threshold.
+        Of the threshold; `least` is at most `limit`.
     company : int
         How many inliers around a sample are asked.
     false_alarms : float
@@ -80,6 +80,9 @@ class Consensus(Detector):
             check_count(name, getattr(self, name))
         for name in ("margin", "least", "limit", "false_alarms"):
             check_positive(name, getattr(self, name))
+        if self.least > self.limit:
+            msg = f"least must be at most limit={self.limit!r}, got least={self.least!r}"
+            raise ValueError(msg)
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""

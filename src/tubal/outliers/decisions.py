@@ -25,6 +25,18 @@ def two_means(scores: np.ndarray) -> float:
     return float((x[cut] + x[cut + 1]) / 2)
 
 
+def flagged_by_share(n_samples: int, share: float) -> int:
+    """Return how many samples a share of outliers flags, when no scores are equal.
+
+    So many lie above the quantile `1 - share`, as in scikit-learn: `share (n - 1)`, rounded up.
+    What exceeds a whole number by rounding is no reason to flag one more.
+
+    >>> flagged_by_share(4, 0.25), flagged_by_share(91, 0.3)
+    (1, 27)
+    """
+    return int(np.ceil(round(share * (n_samples - 1), 9)))
+
+
 def contamination_threshold(scores: np.ndarray, share: float) -> float:
     """Return the threshold that flags this share of the scores (ties are never flagged).
 
@@ -32,7 +44,9 @@ def contamination_threshold(scores: np.ndarray, share: float) -> float:
     >>> contamination_threshold(scores, 0.25), contamination_threshold(scores, 0)
     (3.25, 4.0)
     """
-    return float(np.percentile(scores, 100 * (1 - share)))
+    last = len(scores) - 1 - flagged_by_share(len(scores), share)  # of those that are kept
+    quantile = float(np.percentile(scores, 100 * (1 - share)))
+    return max(quantile, float(np.sort(scores)[last]))
 
 
 def tail_cut(scores: np.ndarray, level: float, false_alarms: float) -> float:

@@ -30,7 +30,8 @@ class Table:
         x = samples.values.reshape(n, -1)
         seen = None if samples.observed is None else samples.observed.reshape(n, -1)
         size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
-        logs = np.log(np.maximum(representation.sizes(), 1e-100))
+        sizes = representation.sizes().astype(float)  # in single precision 1e-100 is 0
+        logs = np.log(np.maximum(sizes, 1e-100))
         x = x / np.where(size > 0, size, 1)[:, None]
         centre = mean_of(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
         return cls((x - centre).astype(np.float32), seen, logs, centre)

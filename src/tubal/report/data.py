@@ -372,10 +372,11 @@ def _later_decisions(fitted: Any) -> list[str]:
     """Return the calls of `relabel` that lead from the fit to what the estimator says now."""
     if isinstance(fitted, TensorCompleter):
         return []
-    first = fitted._threshold(check_contamination(fitted._frozen.contamination))
+    share = check_contamination(fitted._frozen.contamination)
     if isinstance(fitted, TensorOutlierDetector):
-        moved = fitted.threshold_ != first
+        moved = fitted.threshold_ != fitted._threshold(share)
         return [f"est.relabel(threshold={fitted.threshold_!r})"] if moved else []
+    first = fitted._threshold(share, fitted._frozen.n_clusters)
     calls, count = [], fitted._n_clusters_given
     if fitted._cut_threshold != first or count != fitted._frozen.n_clusters:
         number = "" if count == fitted._frozen.n_clusters else f", n_clusters={count or 'auto'!r}"

@@ -28,6 +28,9 @@ MOST_FEATURES = 100
 MOST_BYTES = 2**24
 """Where the products of a slice of the fit could be larger, no products are kept."""
 
+SMALL = -20
+"""Samples whose entries have no higher exponent than this are brought to the size of others."""
+
 
 @dataclass(frozen=True, eq=False)
 class ScaleKernel(Comparison):
@@ -77,7 +80,7 @@ class ScaleKernel(Comparison):
         back = back.astype(X.dtype)
         roots = tuple(np.sqrt(np.clip(1 - theta / d, 0, None)).astype("f4") for theta in thetas)
         most = MOST_FEATURES if 4 * MOST_FEATURES * len(values) <= MOST_BYTES else 0
-        columns = _coded(_rows(back, X), roots, transform, most)
+        columns = _coded(_rows(back, _levelled(X)), roots, transform, most)
         return cls(view, transform, rank, back, roots, columns, columns)
 
     def extended(self, new: np.ndarray, sizes: np.ndarray | None = None) -> ScaleKernel:
@@ -162,6 +165,19 @@ def in_range(values: np.ndarray, axis: tuple[int, ...] | None = None) -> np.ndar
     if not exponent.any():
         return values.astype(np.float32, copy=False)
     return np.ldexp(values, -exponent).astype(np.float32)
+
+
+def _levelled(X: np.ndarray) -> np.ndarray:
+    """Return slices (K, n1, n) with samples that are small beside others brought to their size.
+
+    A sample has the similarities of its multiples, but fourth powers of very small numbers would
+    leave the range of single precision. Powers of two change no digit.
+    """
+    parts = [np.abs(part).max(axis=(0, 1), initial=0) for part in (X.real, X.imag)]
+    _, exponent = np.frexp(np.maximum(*parts))
+    if exponent.min(initial=0) > SMALL:
+        return X
+    return X * np.ldexp(np.float32(1), np.minimum(-exponent, 126))
 
 
 def _spectrum(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -35,7 +35,8 @@ class DistanceKernel(Comparison):
     sized : bool
         Whether points have the size that they were given with.
     centre : array of shape (p,)
-        Of the points, as they are kept.
+        The median of the points, as they are kept: near to most of them, since distances are
+        differences of squared norms and have their rounding.
     exponent : int
         Points are divided by this power of two.
     columns, rows : Points
@@ -54,7 +55,7 @@ class DistanceKernel(Comparison):
         """Build it for complete samples, multiplied by `sizes` if there are any."""
         exponent = _exponent(values) + (0 if sizes is None else _exponent(sizes))
         at = _points(values, sizes, exponent)
-        centre = at.mean(axis=0)
+        centre = np.median(at, axis=0)  # the mean may lie far from nearly all, for one that does
         every = Points.of(at - centre)
         return cls(sizes is not None, centre, exponent, every, every)
 

@@ -341,12 +341,16 @@ def _zero_solution(prepared: Prepared, lam: float) -> Solution:
     )
 
 
-def check_scale(samples: Samples) -> None:
-    """Refuse data whose powers leave the range of its type."""
+def check_scale(samples: Samples, *, small: bool = False) -> None:
+    """Refuse data whose powers leave the range of its type.
+
+    Data may be as small as it likes with `small`: new samples do, beside those of a fit.
+    """
     xp = namespace(samples.values)
     largest = float(xp.max(xp.abs(samples.values)))
     limit = 1e8 if samples.values.dtype == xp.float32 else 1e40
-    if largest > 0 and not 1 / limit < largest < limit:
+    too_small = not small and 0 < largest <= 1 / limit
+    if too_small or largest >= limit:
         msg = (
             f"X has entries of size {largest:.1e}; {samples.values.dtype} needs them between "
             f"{1 / limit:g} and {limit:g}: scale X, for example X / {largest:.1e}"

@@ -66,10 +66,17 @@ class Orthogonal(MatrixTransform):
             msg = f"matrix must hold finite numbers, got dtype {L.dtype}"
             raise ValueError(msg)
         L = L.astype(np.result_type(L.dtype, np.float64))
-        gram = L @ L.conj().T
-        tau = float(np.trace(gram).real / len(L))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = L @ L.conj().T
+            tau = float(np.trace(gram).real / len(L))
+        if not np.isfinite(tau):
+            largest = np.abs(L).max()
+            msg = (
+                f"matrix has entries of size {largest:.1e}, whose squares are no float64: scale it"
+            )
+            raise ValueError(msg)
         deviation = np.abs(gram - tau * np.eye(len(L))).max() / tau if tau > 0 else np.inf
-        if deviation > 1e-6:
+        if not deviation <= 1e-6:
             msg = (
                 f"matrix is not orthogonal: L L^H differs from tau I (tau = {tau:.6g}) by "
                 f"{deviation:.3g} tau; np.linalg.qr(matrix)[0] would be"
@@ -169,14 +176,26 @@ class DataDriven(MatrixTransform):
 
 
 def _second_moments(data: Array, observed: Array | None) -> np.ndarray:
+    """Return the second moments of tubes, up to a power of four."""
     n3 = data.shape[-1]
     xp = namespace(data)
     T = xp.reshape(data, (-1, n3))
     if observed is None:
+        T = _squarable(T)
         return to_numpy(T.T @ T) / T.shape[0]
     W = xp.astype(xp.reshape(observed, (-1, n3)), T.dtype)
-    T = xp.where(W > 0, T, xp.zeros_like(T))
+    T = _squarable(xp.where(W > 0, T, xp.zeros_like(T)))
     return to_numpy(T.T @ T) / np.maximum(to_numpy(W.T @ W), 1)
+
+
+def _squarable(T: Array) -> Array:
+    """Return data over a power of two where its squares would leave the range of its type."""
+    xp = namespace(T)
+    exponent = int(np.frexp(float(xp.max(xp.abs(T))))[1])
+    if abs(exponent) <= 30:
+        return T
+    most = 120 if T.dtype == xp.float32 else 1000  # powers that the type has
+    return T * 2.0 ** -min(max(exponent, -most), most)
 
 
 def along(M: np.ndarray, A: Array, axis: int) -> Array:

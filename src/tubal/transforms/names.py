@@ -15,14 +15,16 @@ from tubal.transforms.matrices import DataDriven, MatrixTransform, Orthogonal, R
 
 
 def same_transform(a: Transform, b: Transform) -> bool:
-    """Whether two bound transforms are the same.
+    """Whether two bound transforms are the same, and keep the same slices.
 
     >>> same_transform(Cosine(3), Cosine(3)), same_transform(Cosine(3), Identity(3))
     (True, False)
+    >>> same_transform(Fourier(4), Fourier(4).full())
+    False
     """
     if a is b:
         return True
-    if type(a) is not type(b) or a.sizes != b.sizes:
+    if type(a) is not type(b) or a.sizes != b.sizes or a.n_slices != b.n_slices:
         return False
     if isinstance(a, Composed) and isinstance(b, Composed):
         return all(same_transform(x, y) for x, y in zip(a.axes, b.axes, strict=True))
