@@ -101,7 +101,7 @@ class Naive:
     the entry.
     """
 
-    def __init__(self, x, S, E, twins=None, seen=None, fit=None, count=3):
+    def __init__(self, x, S, E, twins=None, seen=None, fit=None, count=3, similar=12):
         self.n, self.p = x.shape
         self.seen = np.ones(x.shape, bool) if seen is None else seen
         self.x = unit_norm(x, self.seen)
@@ -123,7 +123,8 @@ class Naive:
                 some = [i for i in self.around[j][:count] if fit.seen[i, p]]
                 if some and self.seen[j, p]:
                     self.local[j][p] = mean(abs(self.x[j, p] - fit.x[i, p]) for i in some)
-            self.lonely.append(1 - mean(S[j, i] for i in N) if N else 1.0)
+            like = near(S, j, twins[j], similar)
+            self.lonely.append(1 - mean(S[j, i] for i in like) if like else 1.0)
             size = math.sqrt(sum(v * v for v in x[j]))
             self.residual.append(math.sqrt(sum(e * e for e in E[j])) / (size or 1.0))
             self.beside.append(self.size[j] - median(fit.size[i] for i in N) if N else 0.0)
@@ -296,9 +297,9 @@ def test_what_all_samples_share_costs_no_digits():
 
 def test_parameters_of_consensus():
     x, S, E, _ = draw()
-    odd = Consensus(5, margin=1.2, least=2.0, limit=2.0, company=6, false_alarms=0.01)
+    odd = Consensus(5, 4, margin=1.2, least=2.0, limit=2.0, company=6, false_alarms=0.01)
     found = odd.detect(represent(x, S, E))
-    T, level, _, _ = Naive(x, S, E, count=5).detect(margin=1.2, limit=2.0, company=6)
+    T, level, _, _ = Naive(x, S, E, count=5, similar=4).detect(margin=1.2, limit=2.0, company=6)
     np.testing.assert_allclose(found.scores, T, rtol=SINGLE, atol=SINGLE)
     np.testing.assert_allclose(found.threshold, threshold(T, level, 0.01), rtol=SINGLE)
 

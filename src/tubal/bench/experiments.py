@@ -492,6 +492,7 @@ def _whole_dictionaries() -> Experiment:
     """With holes, and the dictionary of the data without them, which nobody has."""
     sets: tuple[tuple[str, dict[str, int], Mapping[str, Any]], ...] = (
         ("orl", {"outliers": 100}, {}),
+        ("coil20", {"outliers": 100}, {}),
         ("umist", {}, KEEP),
         ("frdue", {}, KEEP),
     )

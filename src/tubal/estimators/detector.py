@@ -62,7 +62,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         max_iter: int | None = None,
         callback: Callable[[Check], Any] | None = None,
         normalize: bool = True,
-        completion: Any = "auto",
+        completion: Any = None,
     ) -> None:
         self.transform = transform  # type: ignore[method-assign]
         self.lam = lam

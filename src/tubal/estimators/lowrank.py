@@ -345,10 +345,10 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         How the graph is cut; see `tubal.spectral`.
     normalize : bool
         Whether samples are brought to unit norm first. Recovered samples have their own norm again.
-    completion : "auto", None, "tnn" or a transformer
+    completion : None, "tnn" or a transformer
         Fills missing entries in a step of its own: "tnn" by tensor-nuclear-norm completion
         (`TensorCompleter`), a transformer in its own way. None leaves them to the program, which
-        needs no such step. "auto" is "tnn" when more than a quarter of the entries is missing.
+        needs no such step.
 
     Attributes
     ----------
@@ -419,7 +419,7 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         callback: Callable[[Check], Any] | None = None,
         partition: Any = "auto",
         normalize: bool = True,
-        completion: Any = "auto",
+        completion: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.transform = transform  # type: ignore[method-assign]

@@ -28,9 +28,6 @@ from tubal.estimators.known import Known
 from tubal.input import Samples, check_flag, namespace, to_numpy
 from tubal.representation import Representation
 
-FILL_FIRST = 0.25
-"""Share of missing entries above which completion "auto" fills them first."""
-
 
 def seed_from(random_state: Any) -> int:
     """Return the seed of the cut, one for all cuts of a fit."""
@@ -146,8 +143,8 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         _check_random_state(self.random_state)
         filler = self.completion
         object_ = hasattr(filler, "fit_transform") and not isinstance(filler, type)
-        if not (filler is None or is_auto(filler) or _is_tnn(filler) or object_):
-            msg = f"completion must be 'auto', None, 'tnn' or a transformer, got {filler!r}"
+        if not (filler is None or _is_tnn(filler) or object_):
+            msg = f"completion must be None, 'tnn' or a transformer, got {filler!r}"
             raise ValueError(msg)
 
     def _complete(self, samples: Samples) -> Samples:
@@ -155,10 +152,6 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         filler = self._frozen.completion
         if filler is None or samples.observed is None:
             return samples
-        if is_auto(filler):
-            if 1 - float(to_numpy(samples.observed).mean()) <= FILL_FIRST:
-                return samples
-            filler = "tnn"
         from tubal.estimators.completer import TensorCompleter
 
         if _is_tnn(filler):

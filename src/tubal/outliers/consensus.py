@@ -29,7 +29,7 @@ class Consensus(Detector):
 
     - global: `W(|x_j - median_K|)`, far from everything;
     - local: `W(mean over N of |x_j - x_i|)`, far from its own neighbours;
-    - lonely: `1 - mean similarity over S`, not expressed by others;
+    - lonely: `1 - mean similarity` with the `n_similar` most similar ones, not expressed by others;
     - residual: `||E_j|| / ||X_j||`, not explained;
     - size: the norm that the sample had before it was scaled, far larger or smaller than those of
       all samples and than those of S: `min(|z(log size)|, |z(log size - median over S)|)`.
@@ -60,6 +60,8 @@ class Consensus(Detector):
     ----------
     n_neighbors : int
         Size of S and N.
+    n_similar : int
+        How many similar samples an inlier has.
     margin, least, limit : float
         Of the threshold; `least` is at most `limit`.
     company : int
@@ -69,6 +71,7 @@ class Consensus(Detector):
     """
 
     n_neighbors: int = 3
+    n_similar: int = 12
     margin: float = 1.55
     least: float = 2.5
     limit: float = 4.25
@@ -76,7 +79,7 @@ class Consensus(Detector):
     false_alarms: float = 0.2
 
     def __post_init__(self) -> None:
-        for name in ("n_neighbors", "company"):
+        for name in ("n_neighbors", "n_similar", "company"):
             check_count(name, getattr(self, name))
         for name in ("margin", "least", "limit", "false_alarms"):
             check_positive(name, getattr(self, name))
@@ -84,10 +87,14 @@ class Consensus(Detector):
             msg = f"least must be at most limit={self.limit!r}, got least={self.least!r}"
             raise ValueError(msg)
 
+    @property
+    def _counts(self) -> tuple[int, int]:
+        return self.n_neighbors, self.n_similar
+
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""
         table = Table.of(fitted)
-        views = Views.of(fitted, table, table, self.n_neighbors, n_jobs)
+        views = Views.of(fitted, table, table, self._counts, n_jobs)
         everyone = np.ones(len(views.lonely), bool)
         scale, values = Scale.of(views, everyone, self.company)
         inliers = lowest(length(scale.deviations(values)[1:]), 0.75)
@@ -104,7 +111,7 @@ class Consensus(Detector):
                 break
             inliers = new
         cut = clear_gap(scores, tail_cut(scores, level, self.false_alarms))
-        scorer = ConsensusScorer(scale, replace(table), self.n_neighbors)  # without `columns`
+        scorer = ConsensusScorer(scale, replace(table), self._counts)  # without `columns`
         return Detection(scores, centred(scores, cut), scorer)
 
 
@@ -187,12 +194,12 @@ class ConsensusScorer:
 
     scale: Scale
     fitted: Table
-    n_neighbors: int
+    counts: tuple[int, int]
 
     def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
         """Return a score for each sample."""
         table = Table.of(new, self.fitted)
-        views = Views.of(new, table, self.fitted, self.n_neighbors, n_jobs)
+        views = Views.of(new, table, self.fitted, self.counts, n_jobs)
         values = self.scale.values(views, far_from(table, self.scale.median))
         return self.scale.scores(views, values)
 

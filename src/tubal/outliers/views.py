@@ -92,16 +92,26 @@ class Views:
 
     @classmethod
     def of(
-        cls, new: Representation, table: Table, fitted: Table, count: int, n_jobs: int | None
+        cls,
+        new: Representation,
+        table: Table,
+        fitted: Table,
+        counts: tuple[int, int],
+        n_jobs: int | None,
     ) -> Views:
-        """Return the views of samples in question; `table` are they, `fitted` those of the fit."""
-        near = nearest(new, count, np.ones(new.similarity.shape[1], bool), n_jobs)
+        """Return the views of samples in question; `table` are they, `fitted` those of the fit.
+
+        `counts` are the number of neighbours, and of similar samples that a lonely one lacks.
+        """
+        count, similar = counts
+        near = nearest(new, max(counts), np.ones(new.similarity.shape[1], bool), n_jobs)
         around = _closest(table, fitted, new, n_jobs)
         apart, shared = _differences(table, fitted, around[:, :count])
         norms = new.norms()
         residual = new.residuals() / np.where(norms > 0, norms, 1)
-        lonely = 1 - near.value.mean(axis=1) if near.value.shape[1] else np.ones(len(norms))
-        sizes = fitted.size[near.index]
+        value, closest = near.value[:, :similar], near.index[:, :count]
+        lonely = 1 - value.mean(axis=1) if value.shape[1] else np.ones(len(norms))
+        sizes = fitted.size[closest]
         beside = table.size - np.median(sizes, axis=1) if sizes.shape[1] else 0 * table.size
         return cls(table, around, np.sqrt(apart), shared, lonely, residual, beside)
 
