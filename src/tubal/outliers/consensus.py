@@ -96,10 +96,10 @@ class Consensus(Detector):
         table = Table.of(fitted)
         views = Views.of(fitted, table, table, self._counts, n_jobs)
         everyone = np.ones(len(views.lonely), bool)
-        scale, values = Scale.of(views, everyone, self.company)
+        scale, values = Scale.of(views, everyone, self.company, n_jobs)
         inliers = lowest(length(scale.deviations(values)[1:]), 0.75)
         for _ in range(30):
-            scale, values = Scale.of(views, inliers, self.company)
+            scale, values = Scale.of(views, inliers, self.company, n_jobs)
             scores = scale.scores(views, values)
             level = self.margin * float(np.percentile(scores[inliers], 95))
             level = min(max(level, self.least), self.limit)
@@ -129,10 +129,12 @@ class Scale:
     usual: np.ndarray  # global and local view of the samples of the fit, (2, n)
 
     @classmethod
-    def of(cls, views: Views, inliers: np.ndarray, company: int) -> tuple[Scale, np.ndarray]:
+    def of(
+        cls, views: Views, inliers: np.ndarray, company: int, n_jobs: int | None = None
+    ) -> tuple[Scale, np.ndarray]:
         """Return it with the values of the views, which scores are made from."""
         table = views.table
-        median = table.median(inliers)
+        median = table.median(inliers, n_jobs)
         far = far_from(table, median)
         weights = entry_weights(mean_of(far, table.seen, inliers))
         apart = entry_weights(mean_of(views.apart_squared, views.shared, inliers))
