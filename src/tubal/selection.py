@@ -45,7 +45,7 @@ that it is judged on. Where all have it, as for tables, none has.
 """
 
 
-QUICK_CUT = spectral.Cut(spectral.DiffusionWard(times=(12,)))
+QUICK_CUT = spectral.Cut(spectral.Best((spectral.DiffusionWard(times=(12,)),)))
 """How graphs are cut that are compared with each other."""
 
 
@@ -223,7 +223,7 @@ def select(
     if graph is None or len(graph.choices) == 1:
         return Selection(tuple(ordered), count)
     graph = replace(graph, view=best.view)
-    agreeing = _agreeing(graph, _alone(rows, all_kept, [best.view]), count, seed, n_jobs)
+    agreeing = _agreeing(graph, rows, all_kept, count, seed, n_jobs)
     return Selection(tuple(ordered), count, agreeing)
 
 
@@ -266,13 +266,19 @@ def _needs_lead(view: View) -> bool:
 
 
 def _agreeing(
-    graph: MultiScale, rows: Representation, n_clusters: int, seed: int, n_jobs: int | None
+    graph: MultiScale,
+    rows: Representation,
+    kept: np.ndarray,
+    n_clusters: int,
+    seed: int,
+    n_jobs: int | None,
 ) -> tuple[Neighbourhood, ...]:
     """Compare the partitions of graphs with different numbers of neighbours."""
-    everyone = np.ones(rows.samples.n_samples, bool)
-    compared = graph.compared(rows, everyone, n_jobs)
+    compared = graph.compared(rows, kept, n_jobs)
+    everyone = np.ones(int(kept.sum()), bool)
     graphs = [Nearest(n, graph.tree).build(compared, everyone, n_jobs) for n in graph.choices]
-    cuts = [QUICK_CUT(W, n_clusters, seed).labels for W in graphs]
+    jobs = effective_jobs(n_jobs)
+    cuts = threaded(lambda W: QUICK_CUT(W, n_clusters, seed).labels, graphs, jobs)
     agreement = np.array([[adjusted_rand_score(a, b) for b in cuts] for a in cuts])
     found = [
         Neighbourhood(count, float((row.sum() - 1) / (len(cuts) - 1)))
