@@ -192,7 +192,7 @@ class TestSelect:
                 np.arange(len(X)),
             )
             W = Nearest().build(ties, np.ones(len(X), bool))
-            ward = spectral.DiffusionWard(times=(12,))
+            ward = spectral.Best((spectral.DiffusionWard(times=(12,)),))
             labels = spectral.ncut(W, 5, assign=ward, random_state=0)
             assert candidate.rank == kernel.rank
             assert adjusted_rand_score(labels, candidate.labels) == 1
@@ -288,7 +288,7 @@ class TestSelect:
         graph = MultiScale(counts, tree=False, factors=(2.0, 4.0))
         found = choose(rows, [View("dct")], n_clusters=4, graph=graph)
         seed = int(np.random.RandomState(0).randint(2**31 - 1))
-        cut = spectral.Cut(spectral.DiffusionWard(times=(12,)))
+        cut = spectral.Cut(spectral.Best((spectral.DiffusionWard(times=(12,)),)))
         parts = {}
         for n in counts:
             one = replace(graph, n_neighbors=n, view=View("dct"))
