@@ -10,9 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_moons
 from sklearn.neighbors import LocalOutlierFactor
 
-from tubal import Lambda, solve
+from tubal import ORTLRR, Lambda, solve
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import Samples, read
 from tubal.outliers import (
@@ -45,13 +46,13 @@ class Dense(Ties):
         return self.table[rows].copy()
 
 
-def represent(x, S, E, twins=None, seen=None, scale=None):
+def represent(x, S, E, twins=None, seen=None, scale=None, table=False):
     """A representation of vectors x with similarities S (m, n) and residuals E."""
     m = len(x)
     values, E = (np.reshape(A, (m, -1, 1)).astype(float) for A in (x, E))
     observed = None if seen is None else np.reshape(seen, values.shape)
     twins = np.arange(m) if twins is None else np.asarray(twins)
-    samples = Samples(values, observed, False)
+    samples = Samples(values, observed, table)
     return Representation(samples, values - E, E, Dense(S), Dense(S), twins, scale=scale)
 
 
@@ -101,7 +102,7 @@ class Naive:
     the entry.
     """
 
-    def __init__(self, x, S, E, twins=None, seen=None, fit=None, count=3, similar=12):
+    def __init__(self, x, S, E, twins=None, seen=None, fit=None, count=3, similar=12, table=False):
         self.n, self.p = x.shape
         self.seen = np.ones(x.shape, bool) if seen is None else seen
         self.x = unit_norm(x, self.seen)
@@ -112,10 +113,10 @@ class Naive:
         self.lonely, self.residual, self.beside = [], [], []
         norms = [math.sqrt(sum(v * v for v in row)) for row in x]
         shares = [mean(row) or 1.0 for row in self.seen]
-        self.size = [
-            math.log(max(norm / math.sqrt(share), 1e-100))
-            for norm, share in zip(norms, shares, strict=True)
-        ]
+        norms = [norm / math.sqrt(share) for norm, share in zip(norms, shares, strict=True)]
+        self.floor = 0.1 * median(norms) if fit is self else fit.floor
+        self.size = [math.log(max(norm + self.floor, 1e-100)) for norm in norms]
+        self.given = [row * math.exp(size) for row, size in zip(self.x, self.size, strict=True)]
         for j in range(self.n):
             N = near(S, j, twins[j], count)
             self.around.append(self.by_distance(j, near(S, j, twins[j], LISTED), fit))
@@ -127,6 +128,9 @@ class Naive:
             self.lonely.append(1 - mean(S[j, i] for i in like) if like else 1.0)
             size = math.sqrt(sum(v * v for v in x[j]))
             self.residual.append(math.sqrt(sum(e * e for e in E[j])) / (size or 1.0))
+            if table:
+                apart = [(sum((self.given[j] - fit.given[i]) ** 2), i) for i in self.around[j]]
+                N = [i for _, i in sorted(apart)[:count]]
             self.beside.append(self.size[j] - median(fit.size[i] for i in N) if N else 0.0)
 
     def by_distance(self, j, listed, fit):
@@ -293,6 +297,25 @@ def test_what_all_samples_share_costs_no_digits():
     T, level, _, _ = Naive(x, S, E).detect()
     np.testing.assert_allclose(found.scores, T, rtol=SINGLE, atol=SINGLE)
     np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=SINGLE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_tables_are_beside_those_that_are_near(seed):
+    x, S, E, _ = draw(seed=seed)
+    x[::3] *= 3  # so that near ones and similar ones differ
+    E[::3] *= 3
+    found = Consensus().detect(represent(x, S, E, table=True))
+    T, level, _, _ = Naive(x, S, E, table=True).detect()
+    np.testing.assert_allclose(found.scores, T, rtol=SINGLE, atol=SINGLE)
+    np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=SINGLE)
+    other = Consensus().detect(represent(x, S, E))
+    assert np.abs(other.scores - found.scores).max() > 0.1
+
+
+def test_points_near_the_origin_are_no_outliers():
+    """A moon around the origin has points of one norm, the other one of many norms."""
+    X, _ = make_moons(300, noise=0.05, random_state=0)
+    assert ORTLRR(2, random_state=0).fit(X).outliers_.mean() < 0.04
 
 
 def test_parameters_of_consensus():

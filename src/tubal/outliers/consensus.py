@@ -31,8 +31,10 @@ class Consensus(Detector):
     - local: `W(mean over N of |x_j - x_i|)`, far from its own neighbours;
     - lonely: `1 - mean similarity` with the `n_similar` most similar ones, not expressed by others;
     - residual: `||E_j|| / ||X_j||`, not explained;
-    - size: the norm that the sample had before it was scaled, far larger or smaller than those of
-      all samples and than those of S: `min(|z(log size)|, |z(log size - median over S)|)`.
+    - size: the norm that the sample had before it was scaled, plus a tenth of the median norm (in
+      few dimensions some inliers are close to zero), far larger or smaller than those of all
+      samples and than those of S: `min(|z(log size)|, |z(log size - median over S)|)`; of rows of
+      tables, which are points, than those of the closest ones as they were given.
 
     On the scale `z` of median and 1.4826 MAD over K the score is the root of
     `(z(log global) - c)_+^2 + (z(log local) - c')_+^2 + z(logit lonely)_+^2

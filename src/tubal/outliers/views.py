@@ -10,6 +10,9 @@ import numpy as np
 from tubal._threads import effective_jobs, spans, threaded
 from tubal.representation import Representation, nearest
 
+SMALL = 0.1
+"""Of norms far below this part of the median, only that they are small matters."""
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -20,8 +23,9 @@ class Table:
 
     x: np.ndarray
     seen: np.ndarray | None
-    size: np.ndarray  # logarithm of the norm that a sample had before it was scaled
+    size: np.ndarray  # logarithm of the norm that a sample had before it was scaled, and `floor`
     centre: np.ndarray
+    floor: float  # a part of the usual norm
 
     @classmethod
     def of(cls, representation: Representation, fitted: Table | None = None) -> Table:
@@ -32,10 +36,11 @@ class Table:
         seen = None if samples.observed is None else samples.observed.reshape(n, -1)
         size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
         sizes = representation.sizes().astype(float)  # in single precision 1e-100 is 0
-        logs = np.log(np.maximum(sizes, 1e-100))
+        floor = SMALL * float(np.median(sizes)) if fitted is None else fitted.floor
+        logs = np.log(np.maximum(sizes + floor, 1e-100))
         x = x / np.where(size > 0, size, 1)[:, None]
         centre = mean_of(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
-        return cls((x - centre).astype(np.float32), seen, logs, centre)
+        return cls((x - centre).astype(np.float32), seen, logs, centre, floor)
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -106,12 +111,16 @@ class Views:
         """
         count, similar = counts
         near = nearest(new, max(counts), np.ones(new.similarity.shape[1], bool), n_jobs)
-        around = _closest(table, fitted, new, n_jobs)
+        around, distances = _closest(table, fitted, new, n_jobs)
         apart, shared = _differences(table, fitted, around[:, :count])
         norms = new.norms()
         residual = new.residuals() / np.where(norms > 0, norms, 1)
-        value, closest = near.value[:, :similar], near.index[:, :count]
+        value = near.value[:, :similar]
         lonely = 1 - value.mean(axis=1) if value.shape[1] else np.ones(len(norms))
+        if new.samples.table:  # rows of tables are points: their neighbours are near as given
+            closest = _nearest_as_given(table, fitted, around, distances)[:, :count]
+        else:
+            closest = near.index[:, :count]
         sizes = fitted.size[closest]
         beside = table.size - np.median(sizes, axis=1) if sizes.shape[1] else 0 * table.size
         return cls(table, around, np.sqrt(apart), shared, lonely, residual, beside)
@@ -137,12 +146,34 @@ def average_of(A: np.ndarray, there: np.ndarray | None, weights: np.ndarray) -> 
     return np.where(there, A, 0) @ weights / np.maximum(there.sum(axis=1), 1)
 
 
-def _closest(table: Table, fitted: Table, new: Representation, n_jobs: int | None) -> np.ndarray:
-    """Return the most similar samples of the fit, the closest first; -1 for a sample itself."""
+def _closest(
+    table: Table, fitted: Table, new: Representation, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most similar samples of the fit, the closest first, and their distances.
+
+    A sample itself is -1, at an infinite distance.
+    """
     index = new.lists(n_jobs).index
     index = np.where(index == new.twins[:, None], -1, index)
-    order = np.argsort(table.distances(fitted, index), axis=1, kind="stable")
-    return np.take_along_axis(index, order, axis=1)
+    distances = table.distances(fitted, index)
+    order = np.argsort(distances, axis=1, kind="stable")
+    index, distances = (np.take_along_axis(A, order, axis=1) for A in (index, distances))
+    return index, distances
+
+
+def _nearest_as_given(
+    table: Table, fitted: Table, index: np.ndarray, distances: np.ndarray
+) -> np.ndarray:
+    """Return listed samples, those first that are closest as they were given.
+
+    With lengths a and b two samples of squared distance D at unit norm have
+    `(a - b)^2 + a b D`.
+    """
+    largest = table.size.max(initial=0)
+    size, other = np.exp(table.size - largest)[:, None], np.exp(fitted.size - largest)[index]
+    given = (size - other) ** 2 + size * other * distances * table.x.shape[1]
+    index = np.take_along_axis(index, np.argsort(given, axis=1, kind="stable"), axis=1)
+    return np.where(index < 0, index[:, :1], index)  # a sample itself is the last; not at all
 
 
 def _differences(
