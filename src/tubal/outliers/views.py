@@ -57,26 +57,34 @@ class Table:
         low, high = (np.take_along_axis(ordered, m[None], axis=0)[0] for m in middle)
         return np.where(count > 0, (low + high) / 2, 0)
 
-    def distances(self, other: Table, index: np.ndarray) -> np.ndarray:
+    def distances(self, other: Table, index: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Return mean squares of the differences to some rows of another table, infinite for none.
 
         `index` has the rows for each row, -1 for none. Entries that both have count.
         """
-        out = np.full(index.shape, np.inf)
-        for i, column in zip(index.T, out.T, strict=True):
-            squares = other.x[i]
-            squares -= self.x
-            squares *= squares
-            both = _both(self.seen, None if other.seen is None else other.seen[i])
-            if both is None:
-                column[:] = squares.mean(axis=1)
-            else:
-                count = both.sum(axis=1)
-                column[count > 0] = (np.where(both, squares, 0).sum(axis=1) / np.maximum(count, 1))[
-                    count > 0
-                ]
+        out = np.empty(index.shape)
+
+        def fill(some: slice) -> None:
+            for i, column in zip(index.T[some], out.T[some], strict=True):
+                column[:] = self._distance(other, i)
+
+        jobs = effective_jobs(n_jobs)
+        threaded(fill, spans(index.shape[1], jobs), jobs)
         out[index < 0] = np.inf
         return out
+
+    def _distance(self, other: Table, index: np.ndarray) -> np.ndarray:
+        """Return the mean squares of the differences to one row each."""
+        squares = other.x[index]
+        squares -= self.x
+        squares *= squares
+        both = _both(self.seen, None if other.seen is None else other.seen[index])
+        if both is None:
+            mean: np.ndarray = squares.mean(axis=1)
+            return mean
+        count = both.sum(axis=1)
+        total = np.where(both, squares, 0).sum(axis=1)
+        return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +163,7 @@ def _closest(
     """
     index = new.lists(n_jobs).index
     index = np.where(index == new.twins[:, None], -1, index)
-    distances = table.distances(fitted, index)
+    distances = table.distances(fitted, index, n_jobs)
     order = np.argsort(distances, axis=1, kind="stable")
     index, distances = (np.take_along_axis(A, order, axis=1) for A in (index, distances))
     return index, distances

@@ -181,6 +181,22 @@ def assemble(problem: Problem, spans: list[slice], parts: Iterable[Array]) -> Ar
     return out
 
 
+def made(
+    problem: Problem, spans: list[slice], make: Callable[[slice], Array], engine: Engine
+) -> Array:
+    """Join tensors that are made for each block, by the threads of the engine."""
+    if not isinstance(problem.data.values, np.ndarray):
+        return assemble(problem, spans, map(make, spans))
+    out = np.empty_like(problem.data.values, order="C")
+
+    def write(some: slice) -> None:
+        for span in spans[some]:
+            out[span] = samples_first(make(span))
+
+    engine.over(write, len(spans))
+    return out
+
+
 def _join(parts: Iterable[Array]) -> Array:
     """Join the blocks' arrays along the samples, their last axis."""
     arrays = list(parts)

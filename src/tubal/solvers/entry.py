@@ -17,7 +17,7 @@ from tubal.problem import Lambda, Problem, positive, resolve_lam
 from tubal.reduction import reduce
 from tubal.solvers.blocks import Penalties
 from tubal.solvers.certified import Certified
-from tubal.solvers.driver import Outcome, assemble, block_spans, problem_kind
+from tubal.solvers.driver import Outcome, block_spans, made, problem_kind
 from tubal.solvers.engines import Dask, Engine, Inline, Threads, engine_in_use
 from tubal.solvers.published import Published
 from tubal.solvers.solution import Certificate, Check, Factored, Solution, State, StopReason
@@ -287,7 +287,7 @@ def _solution(prepared: Prepared, lam: float, outcome: Outcome, engine: Engine) 
     whole = red.kind == "identity" and not problem.in_coordinates
     Z = Factored(None if whole else red, outcome.core, problem.transform)
     parts = block_spans(problem, engine)
-    L = assemble(problem, parts, (_explained(problem, outcome.core[..., j]) for j in parts))
+    L = made(problem, parts, lambda j: _explained(problem, outcome.core[..., j]), engine)
     E = outcome.noise
     if red.offset is not None and problem.in_coordinates:
         E = E + _outside(problem)

@@ -59,8 +59,8 @@ class Threads(Engine):
         self._stack.close()
 
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:
-        """Make the blocks, one after the other to save memory."""
-        self._blocks = list(self._map(lambda maker: maker(), makers, most=1))
+        """Make the blocks, few at a time to save memory."""
+        self._blocks = list(self._map(lambda maker: maker(), makers))
 
     def each(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Call a method of every block."""
@@ -70,14 +70,12 @@ class Threads(Engine):
         """Spread the pieces of `range(n)` over the threads."""
         return list(self._map(function, spans(n, self._threads)))
 
-    def _map(
-        self, function: Callable[[Any], Any], items: Sequence[Any], most: int | None = None
-    ) -> Iterator[Any]:
-        """Yield the results in order, at most so many at work or waiting."""
+    def _map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        """Yield the results in order."""
         if not self._pools or len(items) < 2:
             return (function(item) for item in items)
-        # Few of them: each may be as large as its block.
-        return self._in_flight(function, items, self._threads + 1 if most is None else most)
+        # Few at work or waiting: each may be as large as its block.
+        return self._in_flight(function, items, self._threads + 1)
 
     def _in_flight(
         self, function: Callable[[Any], Any], items: Iterable[Any], most: int
