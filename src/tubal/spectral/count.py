@@ -21,7 +21,7 @@ MOST_CLUSTERS = 200
 CONFIDENT = 0.5
 """An answer of less confidence should be called a guess."""
 
-UNCLEAR = 0.3
+UNCLEAR = 0.4
 """An answer of less confidence is looked for where density allows it."""
 
 SMALLEST_CLUSTERS = (0.01, 0.02, 0.03, 0.06)
@@ -76,7 +76,7 @@ def estimate_n_clusters(
 
     Where no gap is clear, one of noise far behind the clusters may be the largest: a ring, an
     object seen from all sides, looks like several clusters. So the counts of `density_counts` are
-    asked where the confidence is below 0.5 and the answer not one cluster. When it is below 0.3, or
+    asked where the confidence is below 0.5 and the answer not one cluster. When it is below 0.4, or
     below their agreement (1 when they are equal, 0 when one is twice another), the answer is the
     largest gap in their range.
 
