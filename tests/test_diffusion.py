@@ -146,7 +146,7 @@ class TestBest:
     def test_no_less_modular_than_its_parts(self, seed):
         W, _ = planted([15] * 6, p=0.35, q=0.12, seed=seed)
         parts = (KMeansRows(2), ModularityKMeans(3), DiffusionWard(), Discretise())
-        best = Best(parts, moves=False)
+        best = Best(parts, moves=0)
         embedding = embed(W, best.n_vectors(6))
         reached = modularity(W, best.labels(embedding, 6, W, np.random.RandomState(seed)))
         rng = np.random.RandomState(seed)  # the same numbers, drawn in the same order

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from tubal.spectral import Best, KMeansRows, check_affinity, embed, modularity
+from tubal.spectral import Best, ModularityKMeans, check_affinity, embed, modularity
 from tubal.spectral.moves import raise_modularity
 
 
@@ -76,13 +76,20 @@ def test_nothing_to_gain(W):
     np.testing.assert_array_equal(found, labels)
 
 
-def test_best_moves_what_it_chose():
+def test_best_moves_the_most_modular_ones():
     W = graph(80, 0.08, 5)
-    still, moved = (
-        Best((KMeansRows(n_init=1),), moves=moves).labels(embed(W, 6), 6, W, 0)
-        for moves in (False, True)
-    )
-    assert modularity(W, moved) > modularity(W, still)
-    np.testing.assert_array_equal(moved, raise_modularity(W, still))
-    with pytest.raises(ValueError, match="moves must be True or False"):
-        Best(moves=1)
+    starts = ModularityKMeans(6)
+    found = starts.candidates(embed(W, 6), 6, W, 0)
+    scores = sorted(found, key=lambda labels: -modularity(W, labels))
+    for count in (1, 3, 9):
+        labels = Best((starts,), moves=count).labels(embed(W, 6), 6, W, 0)
+        moved = [modularity(W, raise_modularity(W, each)) for each in scores[:count]]
+        assert modularity(W, labels) == max(moved) > modularity(W, scores[0])
+    still = Best((starts,), moves=0).labels(embed(W, 6), 6, W, 0)
+    np.testing.assert_array_equal(still, scores[0])
+
+
+@pytest.mark.parametrize("moves", [-1, 1.5, True, "all"])
+def test_bad_moves(moves):
+    with pytest.raises(ValueError, match="moves must be a positive integer"):
+        Best(moves=moves)

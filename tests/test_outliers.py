@@ -269,7 +269,7 @@ def decay(average, end):
     return 10 * end if short(10 * end) < 0 else brentq(short, average, 10 * end, xtol=1e-13)
 
 
-def threshold(T, level, share=0.2):
+def threshold(T, level, share=0.25):
     """Return the threshold by its definition: tail, clear gap, then the middle of the room."""
     cut = clear_gap(T, tail(T, level, share))
     kept, flagged = [t for t in T if t <= cut], [t for t in T if t > cut]

@@ -198,9 +198,8 @@ def make(name: str, n_clusters: int | None = None, **overrides: Any) -> Subspace
     >>> make("TRPCA-DCT", n_clusters=20).get_params()["lam"]
     Lambda.entries(1.0)
     >>> make("OR-TLRR-DFT", solver="certified")
-    ORTLRR(completion=None, graph='published', lam=Lambda.paper(1.0),
-           normalize=False, outliers='published', partition='published', tol=None,
-           transform='dft')
+    ORTLRR(graph='published', lam=Lambda.paper(1.0), normalize=False,
+           outliers='published', partition='published', tol=None, transform='dft')
     """
     return find(name).make(n_clusters, **overrides)
 

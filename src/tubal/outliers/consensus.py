@@ -78,7 +78,7 @@ class Consensus(Detector):
     least: float = 2.5
     limit: float = 4.25
     company: int = 12
-    false_alarms: float = 0.2
+    false_alarms: float = 0.25
 
     def __post_init__(self) -> None:
         for name in ("n_neighbors", "n_similar", "company"):

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
-from tubal.input import check_choice, check_count, check_flag, check_positive, check_positives
+from tubal.input import check_choice, check_count, check_positive, check_positives
 from tubal.spectral.affinity import check_affinity, modularity_of
 from tubal.spectral.embedding import Embedding, unit_rows
 from tubal.spectral.moves import raise_modularity
@@ -227,17 +227,18 @@ class Best(_MostModular):
     Parameters
     ----------
     assignments : tuple of Assignment
-    moves : bool
-        Whether single vertices then move while that raises the modularity; see
-        `tubal.spectral.moves`.
+    moves : int
+        In so many of them, the most modular ones, single vertices move while that raises the
+        modularity (see `tubal.spectral.moves`), before the best one is taken.
     """
 
     name = "best"
     assignments: tuple[Assignment, ...] = (ModularityKMeans(), DiffusionWard())
-    moves: bool = True
+    moves: int = 3
 
     def __post_init__(self) -> None:
-        check_flag("moves", self.moves)
+        if self.moves != 0 or isinstance(self.moves, bool):
+            check_count("moves", self.moves)
         given = self.assignments
         listed = isinstance(given, (tuple, list)) and len(given) > 0
         if not listed or not all(isinstance(assign, Assignment) for assign in given):
@@ -248,8 +249,13 @@ class Best(_MostModular):
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> np.ndarray:
         """Return the best candidate, after the moves."""
-        found = super().labels(embedding, n_clusters, affinity, random_state)
-        return raise_modularity(check_affinity(affinity), found) if self.moves else found
+        W = check_affinity(affinity)
+        found = self.candidates(embedding, n_clusters, W, random_state)
+        found.sort(key=lambda labels: modularity_of(W, labels), reverse=True)
+        if not self.moves:
+            return found[0]
+        moved = [raise_modularity(W, labels) for labels in found[: self.moves]]
+        return max(moved, key=lambda labels: modularity_of(W, labels))
 
     def n_vectors(self, n_clusters: int) -> int:
         """Return how many eigenvectors they like to see."""
