@@ -89,6 +89,14 @@ def test_best_moves_the_most_modular_ones():
     np.testing.assert_array_equal(still, scores[0])
 
 
+def test_dense_graphs_stay_as_they_are():
+    W = graph(60, 0.9, 1)
+    best = Best((ModularityKMeans(3),))
+    still = Best((ModularityKMeans(3),), moves=0)
+    found = (each.labels(embed(W, 4), 4, W, 0) for each in (best, still))
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("moves", [-1, 1.5, True, "all"])
 def test_bad_moves(moves):
     with pytest.raises(ValueError, match="moves must be a positive integer"):

@@ -58,6 +58,17 @@ def check_count(name: str, count: Any, n: int) -> int:
     return int(count)
 
 
+SPARSE = 0.25
+
+
+def is_sparse(W: Any) -> bool:
+    """Whether vertices are tied to few others: at most a quarter of all possible edges.
+
+    Else every vertex is tied to every cluster, and there are no dense places.
+    """
+    return bool(W.nnz <= SPARSE * W.shape[0] ** 2)
+
+
 def modularity(affinity: Any, labels: Any) -> float:
     """Return Newman's modularity of a partition of a weighted graph.
 

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from tubal._threads import serial_blas
 from tubal.input import check_choice, check_count, check_positive, check_positives
-from tubal.spectral.affinity import check_affinity, modularity_of
+from tubal.spectral.affinity import check_affinity, is_sparse, modularity_of
 from tubal.spectral.embedding import Embedding, unit_rows
 from tubal.spectral.moves import raise_modularity
 from tubal.spectral.ward import ward
@@ -229,7 +229,8 @@ class Best(_MostModular):
     assignments : tuple of Assignment
     moves : int
         In so many of them, the most modular ones, single vertices move while that raises the
-        modularity (see `tubal.spectral.moves`), before the best one is taken.
+        modularity (see `tubal.spectral.moves`), before the best one is taken. Not in dense graphs,
+        where single ties say little.
     """
 
     name = "best"
@@ -252,7 +253,7 @@ class Best(_MostModular):
         W = check_affinity(affinity)
         found = self.candidates(embedding, n_clusters, W, random_state)
         found.sort(key=lambda labels: modularity_of(W, labels), reverse=True)
-        if not self.moves:
+        if not self.moves or not is_sparse(W):
             return found[0]
         moved = [raise_modularity(W, labels) for labels in found[: self.moves]]
         return max(moved, key=lambda labels: modularity_of(W, labels))

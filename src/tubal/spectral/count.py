@@ -10,7 +10,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.cluster import HDBSCAN
 
-from tubal.spectral.affinity import check_affinity, check_count
+from tubal.spectral.affinity import check_affinity, check_count, is_sparse
 from tubal.spectral.embedding import Embedding, embed
 
 # Constants of `estimate_n_clusters`, explained there.
@@ -26,9 +26,6 @@ UNCLEAR = 0.4
 
 SMALLEST_CLUSTERS = (0.01, 0.02, 0.03, 0.06)
 """Shares of the vertices that a cluster must have at least, for `density_counts`."""
-
-SPARSE = 0.1
-"""Graphs with more than this share of all possible edges have no densities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +170,8 @@ def density_counts(W: Any) -> tuple[int, ...]:
     (3, 3, 3, 3)
     """
     n = W.shape[0]
-    too_dense = W.nnz > SPARSE * n**2
-    if too_dense or np.diff(W.indptr).min() < 2 or connected_components(W, directed=False)[0] > 1:
+    whole = connected_components(W, directed=False)[0] == 1
+    if not (whole and is_sparse(W) and np.diff(W.indptr).min() >= 2):
         return ()
     distance = scipy.sparse.csr_matrix(W)  # what HDBSCAN takes
     distance.data = 1 + 1e-4 - distance.data / distance.data.max()  # stored zeros would be no edges
