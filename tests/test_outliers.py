@@ -29,6 +29,7 @@ from tubal.outliers import (
 )
 from tubal.outliers.consensus import LEAST_RESIDUAL, LEAST_SPREAD
 from tubal.outliers.decisions import clear_gap, flagged_by_share
+from tubal.outliers.views import TINY
 from tubal.representation import LISTED, Representation, Ties, TubeKernel
 
 SINGLE = 5e-5
@@ -115,7 +116,7 @@ class Naive:
         shares = [mean(row) or 1.0 for row in self.seen]
         norms = [norm / math.sqrt(share) for norm, share in zip(norms, shares, strict=True)]
         self.floor = 0.1 * median(norms) if fit is self else fit.floor
-        self.size = [math.log(max(norm + self.floor, 1e-100)) for norm in norms]
+        self.size = [math.log(max(norm + self.floor, TINY)) for norm in norms]
         self.given = [row * math.exp(size) for row, size in zip(self.x, self.size, strict=True)]
         for j in range(self.n):
             N = near(S, j, twins[j], count)
@@ -310,6 +311,17 @@ def test_rows_of_tables_are_beside_those_that_are_near(seed):
     np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=SINGLE)
     other = Consensus().detect(represent(x, S, E))
     assert np.abs(other.scores - found.scores).max() > 0.1
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e-30, 1e30, 1e120])
+def test_points_of_any_size_are_compared(scale):
+    """No warning, and the scale of a table does not matter; a far point among them is found."""
+    X, _ = make_moons(60, noise=0.05, random_state=0)
+    X[0] = 1e25
+    plain, scaled = (ORTLRR(2, random_state=0).fit(Y) for Y in (X, scale * X))
+    np.testing.assert_allclose(scaled.outlier_scores_, plain.outlier_scores_, rtol=1e-3, atol=1e-3)
+    assert plain.outliers_[0]
+    assert np.isfinite(plain.score_samples(X[1:4] * 1e-200)).all()
 
 
 def test_points_near_the_origin_are_no_outliers():

@@ -10,6 +10,7 @@ import numpy as np
 from tubal._threads import effective_jobs, spans, threaded
 from tubal.representation import Representation, nearest
 
+TINY = np.finfo(float).tiny
 SMALL = 0.1
 """Of norms far below this part of the median, only that they are small matters."""
 
@@ -35,9 +36,9 @@ class Table:
         x = samples.values.reshape(n, -1)
         seen = None if samples.observed is None else samples.observed.reshape(n, -1)
         size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
-        sizes = representation.sizes().astype(float)  # in single precision 1e-100 is 0
+        sizes = representation.sizes().astype(float)  # in single precision TINY is 0
         floor = SMALL * float(np.median(sizes)) if fitted is None else fitted.floor
-        logs = np.log(np.maximum(sizes + floor, 1e-100))
+        logs = np.log(np.maximum(sizes + floor, TINY))
         x = x / np.where(size > 0, size, 1)[:, None]
         centre = mean_of(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
         return cls((x - centre).astype(np.float32), seen, logs, centre, floor)
@@ -177,9 +178,11 @@ def _nearest_as_given(
     With lengths a and b two samples of squared distance D at unit norm have
     `(a - b)^2 + a b D`.
     """
-    largest = table.size.max(initial=0)
+    largest = table.size.max(initial=fitted.size.max())
     size, other = np.exp(table.size - largest)[:, None], np.exp(fitted.size - largest)[index]
-    given = (size - other) ** 2 + size * other * distances * table.x.shape[1]
+    near = np.isfinite(distances)
+    squared = np.where(near, distances, 0) * table.x.shape[1]
+    given = np.where(near, (size - other) ** 2 + size * other * squared, np.inf)
     index = np.take_along_axis(index, np.argsort(given, axis=1, kind="stable"), axis=1)
     return np.where(index < 0, index[:, :1], index)  # a sample itself is the last; not at all
 
