@@ -65,8 +65,9 @@ def by_hand(data):
 
 
 def check_same_fit(est, other):
-    """Two fits, one of which chose what the other was told."""
-    assert not hasattr(other, "selection_")
+    """Two fits, one of which chose what the other was told; both choose the neighbourhood."""
+    assert other.selection_.candidates == ()
+    assert other.selection_.neighbourhoods == est.selection_.neighbourhoods
     for name in ("labels_", "outlier_scores_", "X_clean_"):
         np.testing.assert_array_equal(getattr(est, name), getattr(other, name))
     np.testing.assert_array_equal(est.affinity_.toarray(), other.affinity_.toarray())
@@ -88,17 +89,18 @@ class TestView:
     def test_the_choice_is_made_among_the_kept(self, data):
         est = fit(data[0], contamination=0.2)
         again = select(est._fitted, ~est.outliers_, n_clusters=5, random_state=est._seed)
-        assert est.selection_ == again
+        assert est.selection_.candidates == again.candidates
+        assert est.selection_.lam == est.lam_
         assert len(est.selection_.chosen.labels) == 64
 
     def test_what_is_not_open_is_not_chosen(self, data, fitted):
         X = data[0]
         assert not hasattr(fit(X, graph="nearest"), "selection_")
-        given = fit(X, graph=MultiScale(view=View("dft", 1)))
+        given = fit(X, graph=MultiScale(8, view=View("dft", 1)))
         assert not hasattr(given, "selection_")
-        assert given._graph().view == View("dft", 1)
+        assert given._graph() == MultiScale(8, view=View("dft", 1))
         more = fit(X, graph=MultiScale(8))
-        assert more.selection_ == fitted.selection_
+        assert more.selection_ == replace(fitted.selection_, neighbourhoods=())
         assert more.selection_.n_neighbors is None
         assert more._graph().n_neighbors == 8
         assert more._graph() == MultiScale(8, view=View("dct", 1))
@@ -136,14 +138,19 @@ class TestView:
         assert {each.count for each in chosen.neighbourhoods} == {5, 3, 9}
         view = View("dct", 1)
         same = fit(X, transform="dft", graph=MultiScale(chosen.n_neighbors, view=view))
-        check_same_fit(est, same)
+        np.testing.assert_array_equal(est.affinity_.toarray(), same.affinity_.toarray())
         alone = fit(X, transform="dft", graph=MultiScale((5, 3, 9), view=view))
-        assert [candidate.view for candidate in alone.selection_.candidates] == [view]
-        assert alone.selection_.neighbourhoods == chosen.neighbourhoods
+        check_same_fit(est, alone)
         plain = fit(X, transform="dct", graph=MultiScale((4, 6, 9), tree=False))
-        best = max(plain.selection_.neighbourhoods, key=lambda each: each.agreement)
-        assert plain._graph().n_neighbors == best.count
+        assert plain._graph().n_neighbors == plain.selection_.n_neighbors in (4, 6, 9)
         check_old_samples(est, X)
+        check_old_samples(plain, X)
+
+    def test_the_number_of_neighbours_is_open_by_default(self, data, fitted):
+        assert {each.count for each in fitted.selection_.neighbourhoods} == {5, 4, 7}
+        assert fit(data[0], graph="multiscale").selection_ == fitted.selection_
+        fixed = fit(data[0], graph=MultiScale(fitted.selection_.n_neighbors))
+        np.testing.assert_array_equal(fixed.affinity_.toarray(), fitted.affinity_.toarray())
 
     @pytest.mark.parametrize("axis", [0, 1])
     def test_colour(self, axis):
@@ -215,7 +222,7 @@ class TestState:
         assert est.selection_.view == View("dct", 1)  # the fit is still the old one
         check_old_samples(est, data[0])
         est.fit(data[0])
-        assert not hasattr(est, "selection_")
+        assert est.selection_.candidates == ()
         fresh = fit(data[0], transform="dft")
         np.testing.assert_array_equal(est.labels_, fresh.labels_)
         np.testing.assert_array_equal(est.X_clean_, fresh.X_clean_)
@@ -249,6 +256,7 @@ class TestState:
         new = data[0][:8] * 1.1 + 0.01
         np.testing.assert_array_equal(est.predict(new), fresh.predict(new))
         est.relabel(contamination="auto")
+        assert est.selection_ == fitted.selection_
         np.testing.assert_array_equal(est.labels_, fitted.labels_)
         np.testing.assert_array_equal(est.predict(new), fitted.predict(new))
 

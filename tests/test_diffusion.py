@@ -182,4 +182,29 @@ class TestBest:
 
     def test_names(self):
         assert resolve("ward") == DiffusionWard((8, 12, 16), 1.5)
-        assert resolve("best") == Best((ModularityKMeans(), DiffusionWard()))
+        assert resolve("best") == Best((ModularityKMeans(4), DiffusionWard((8, 16))))
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_proposals_are_close_to_the_best(self, seed):
+        W, _ = planted([15] * 6, p=0.35, q=0.12, seed=seed)
+        embedding = embed(W, 9)
+        every = Best(close=1.0).proposals(embedding, 6, W, 0)
+        rated = [modularity(W, labels) for labels in every]
+        assert len(every) == 6
+        assert rated == sorted(rated, reverse=True)
+        level = (rated[0] - rated[1] + rated[0] - rated[2]) / 2
+        some = Best(close=level).proposals(embedding, 6, W, 0)
+        assert len(some) == sum(value >= rated[0] - level for value in rated) < 6
+        assert_array_equal(some[0], Best().labels(embedding, 6, W, 0))
+        assert_array_equal(some[0], every[0])
+
+    def test_a_cut_proposes_nothing_twice(self):
+        W, labels = planted([20, 25, 30], q=0.02)
+        (one,) = Cut(Best(close=1.0)).proposals(W, 3, 0)
+        assert_array_equal(one.labels, labels)
+        assert len(Cut(Discretise()).proposals(W, 3, 0)) == 1
+
+    @pytest.mark.parametrize("close", [-0.1, np.nan, np.inf, "all"])
+    def test_bad_close(self, close):
+        with pytest.raises(ValueError, match="close must be a finite number"):
+            Best(close=close)

@@ -11,14 +11,14 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import naive
-from tubal import metrics, selection, spectral, transforms
+from tubal import LowRankClusterer, metrics, selection, spectral, transforms
 from tubal._threads import effective_jobs
 from tubal.datasets import make_tensor_subspaces
 from tubal.graph import MultiScale, Nearest
 from tubal.input import Samples
 from tubal.representation import Representation, Ties
 from tubal.scales import ScaleKernel, View
-from tubal.selection import Candidate, Selection, select, views
+from tubal.selection import Candidate, Neighbourhood, Selection, select, tie, views
 
 
 class Unread(Ties):
@@ -280,38 +280,6 @@ class TestSelect:
         assert str(vectors).endswith(f", counts as {vectors.rating:.3f}")
         assert f"not {vectors}" in str(found)
 
-    def test_the_number_of_neighbours_by_its_definition(self):
-        X, _ = planted("dct")
-        X = X + 3 * X.std() * np.random.default_rng(0).standard_normal(X.shape)
-        rows, everyone = given_as(X), np.ones(len(X), bool)
-        counts = (7, 3, 5, 12)
-        graph = MultiScale(counts, tree=False, factors=(2.0, 4.0))
-        found = choose(rows, [View("dct")], n_clusters=4, graph=graph)
-        seed = int(np.random.RandomState(0).randint(2**31 - 1))
-        cut = spectral.Cut(spectral.Best((spectral.DiffusionWard(times=(12,)),)))
-        parts = {}
-        for n in counts:
-            one = replace(graph, n_neighbors=n, view=View("dct"))
-            parts[n] = cut(one.build(rows, everyone), 4, seed).labels
-        expected = {
-            n: np.mean([adjusted_rand_score(parts[n], parts[m]) for m in counts if m != n])
-            for n in counts
-        }
-        assert len(set(np.round(list(expected.values()), 6))) > 2
-        given = {each.count: each.agreement for each in found.neighbourhoods}
-        assert given == pytest.approx(expected)
-        assert expected[found.n_neighbors] == max(expected.values())
-        assert f"{found.n_neighbors} neighbours: agreement" in str(found)
-
-    @pytest.mark.parametrize("graph", [None, MultiScale(7), MultiScale((7,))])
-    def test_a_number_of_neighbours_that_is_not_open(self, graph):
-        X, _ = planted("dct")
-        found = choose(X, [View("dct")], n_clusters=4, graph=graph)
-        assert found.neighbourhoods == ()
-        assert found.n_neighbors is None
-        assert "neighbours" not in str(found)
-        assert "two best" not in str(found)
-
     def test_more_clusters_than_samples_looked_at(self, monkeypatch):
         monkeypatch.setattr(selection, "MOST_SAMPLES", 10)
         X, _ = planted("dct")
@@ -328,6 +296,107 @@ class TestSelect:
         found = choose(np.full((8, 3, 4), value), n_clusters=2)
         assert found.n_clusters == 2
         assert np.isfinite([c.modularity for c in found.candidates]).all()
+
+
+# ---- how many neighbours ------------------------------------------------------------------------
+
+
+def noisy(size=3.0):
+    X, _ = planted("dct")
+    return X + size * X.std() * np.random.default_rng(0).standard_normal(X.shape)
+
+
+class TestTie:
+    COUNTS = (7, 3, 5, 12)
+
+    def by_definition(self, rows, kept, graph, cut, k, seed):
+        """What each number proposes that agrees best with the first proposals of the others."""
+        graphs = [replace(graph, n_neighbors=n).build(rows, kept) for n in graph.choices]
+        found = [cut.proposals(W[kept][:, kept], k, seed) for W in graphs]
+        best = []
+        for i, proposals in enumerate(found):
+            others = [other[0].labels for j, other in enumerate(found) if j != i]
+            rated = [
+                np.mean([adjusted_rand_score(one.labels, labels) for labels in others])
+                for one in proposals
+            ]
+            best.append((max(rated), proposals[int(np.argmax(rated))].labels))
+        return graphs, best
+
+    @pytest.mark.parametrize("lead", [0.0, 0.01, 0.5])
+    @pytest.mark.parametrize("close", [0.0, 0.02])
+    def test_by_its_definition(self, monkeypatch, lead, close):
+        monkeypatch.setattr(selection, "AGREES", lead)
+        X = noisy()
+        rows, kept = given_as(X), np.arange(len(X)) % 9 > 0
+        graph = MultiScale(self.COUNTS, tree=False, factors=(2.0, 4.0), view=View("dct"))
+        cut = spectral.Cut(spectral.Best(close=close))
+        found = tie(graph, rows, kept, cut, n_clusters=4, random_state=3)
+        graphs, best = self.by_definition(rows, kept, graph, cut, 4, 3)
+        agreement = dict(zip(self.COUNTS, (value for value, _ in best), strict=True))
+        assert len(set(np.round(list(agreement.values()), 6))) > 2
+        given = {each.count: each.agreement for each in found.neighbourhoods}
+        assert given == pytest.approx(agreement, abs=1e-6)
+        first, *others = found.neighbourhoods
+        rest = [each.agreement for each in others]
+        assert rest == sorted(rest, reverse=True)
+        leader = max(self.COUNTS[1:], key=agreement.get)
+        expected = leader if agreement[leader] - agreement[7] > lead else 7
+        assert first.count == expected
+        taken = self.COUNTS.index(expected)
+        np.testing.assert_array_equal(found.affinity.toarray(), graphs[taken].toarray())
+        np.testing.assert_array_equal(found.clusters.labels, best[taken][1])
+
+    def test_close_calls_are_decided_by_the_other_graphs(self):
+        """Somewhere the most modular partition is not the one that shows in all graphs."""
+        X = noisy(4.0)
+        rows, kept = given_as(X), np.ones(len(X), bool)
+        graph = MultiScale((5, 4, 7), view=View("dct"))
+        changed = 0
+        for seed in range(6):
+            strict, loose = (
+                tie(graph, rows, kept, spectral.Cut(spectral.Best(close=close)), n_clusters=5,
+                    random_state=seed)
+                for close in (0.0, 0.05)
+            )  # fmt: skip
+            assert loose.neighbourhoods[0].agreement >= strict.neighbourhoods[0].agreement - 0.01
+            changed += not np.array_equal(strict.clusters.labels, loose.clusters.labels)
+        assert changed
+
+    @pytest.mark.parametrize(
+        "graph", [MultiScale(7, view=View("dct")), MultiScale((7,)), Nearest(4)]
+    )
+    def test_a_number_that_is_not_open(self, graph):
+        X, _ = planted("dct")
+        est = LowRankClusterer(5, contamination=0, random_state=0).fit(X)
+        rows, kept = est._fitted, np.ones(len(X), bool)
+        found = tie(graph, rows, kept, spectral.Cut(), n_clusters=4, random_state=0)
+        assert found.neighbourhoods == ()
+        W = graph.build(rows, kept)
+        np.testing.assert_array_equal(found.affinity.toarray(), W.toarray())
+        labels = spectral.Cut()(W, 4, 0).labels
+        np.testing.assert_array_equal(found.clusters.labels, labels)
+
+    def test_an_unknown_number_of_clusters_is_that_of_the_first_graph(self):
+        X, labels = planted("dct")
+        rows, kept = given_as(X), np.ones(len(X), bool)
+        graph = MultiScale((5, 4, 7), view=View("dct"))
+        found = tie(graph, rows, kept, spectral.Cut(), random_state=0)
+        count = spectral.estimate_n_clusters(graph.build(rows, kept), random_state=0)
+        assert found.clusters.n_clusters == count.n_clusters == 5
+        assert found.clusters.confidence == count.confidence
+        assert metrics.clustering_accuracy(labels, found.clusters.labels) == 1
+
+    def test_threads_do_not_matter(self):
+        X = noisy()
+        rows, kept = given_as(X), np.ones(len(X), bool)
+        one, two = (
+            tie(MultiScale(view=View("dct")), rows, kept, spectral.Cut(), n_clusters=5,
+                random_state=0, n_jobs=jobs)
+            for jobs in (1, 2)
+        )  # fmt: skip
+        assert one.neighbourhoods == two.neighbourhoods
+        np.testing.assert_array_equal(one.clusters.labels, two.clusters.labels)
 
 
 # ---- what is told -------------------------------------------------------------------------------
@@ -372,6 +441,12 @@ class TestSelection:
         )
         assert found.chosen is found.candidates[0]
         assert not re.search("array", repr(found))
+        known = Selection((), 2, (Neighbourhood(5, 0.91), Neighbourhood(7, 0.905)), 0.01234)
+        assert str(known) == "5 neighbours: agreement 0.91\n  not 7: 0.91\nlam 0.0123"
+        assert known.n_neighbors == 5
+        assert known.chosen is None
+        assert known.view is None
+        assert known.confidence == 1
 
 
 @pytest.mark.parametrize(("n_views", "within"), [(1, 2), (3, 1)])

@@ -340,7 +340,7 @@ class TestAssignments:
         for wrong in ("median", 3, None):
             with pytest.raises(ValueError, match="assign must be one of"):
                 resolve(wrong)
-        assert resolve_cut("auto") == Cut() == Cut(Best((ModularityKMeans(), DiffusionWard())), 0.0)
+        assert resolve_cut("auto") == Cut() == Cut(Best(), 0.0)
         assert resolve_cut("published") == Cut(Discretise())
         with pytest.raises(ValueError, match="or a Cut, got 'ratio'"):
             resolve_cut("ratio")

@@ -8,6 +8,7 @@ non-negative, without loops where the method has none, and sparse arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -34,6 +35,9 @@ __all__ = [
     "resolve",
 ]
 
+
+NEIGHBOURS = (5, 4, 7)
+"""Numbers of neighbours that `MultiScale` leaves to the data; without a choice the first counts."""
 
 MOST_BYTES = 2**26
 """Tables of similarities up to this size are kept while a graph is built, others in tiles."""
@@ -80,19 +84,7 @@ class Nearest(Graph):
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the affinity between the samples of the fit, empty for those not kept."""
-        near = nearest(representation, self.n_neighbors, kept, n_jobs)
-        n = len(kept)
-        table = _table(near, self.n_neighbors, n)
-        _clear(table, ~kept)
-        graph = (table + table.T) / 2
-        if self.tree:
-            ties = representation.similarity
-            if isinstance(ties, Whole) and kept.all():
-                tree = tree_of_table(ties.table)
-            else:
-                tree = _spanning_tree(representation, kept, n_jobs)
-            graph = graph.maximum(tree)
-        return scipy.sparse.csr_array(graph)
+        return _graphs(representation, kept, (self.n_neighbors,), self.tree, n_jobs)[0]
 
     def votes(
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
@@ -116,7 +108,7 @@ class MultiScale(Graph):
     ----------
     n_neighbors : int or tuple of int
         A tuple of three or more leaves the number open: an estimator chooses it
-        (`tubal.selection`), and without one the first counts.
+        (`tubal.selection.tie`), and without one the first counts.
     tree : bool
         Whether to add the maximum spanning tree.
     factors : tuple of float
@@ -126,7 +118,7 @@ class MultiScale(Graph):
         the fit.
     """
 
-    n_neighbors: int | tuple[int, ...] = 5
+    n_neighbors: int | tuple[int, ...] = NEIGHBOURS
     tree: bool = True
     factors: tuple[float, ...] = FACTORS
     view: View | None = None
@@ -153,12 +145,19 @@ class MultiScale(Graph):
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the affinity between the samples of the fit, empty for those not kept."""
+        return replace(self, n_neighbors=self.choices[0]).builds(representation, kept, n_jobs)[0]
+
+    def builds(
+        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
+    ) -> list[scipy.sparse.csr_array]:
+        """Return the affinity for each number of neighbours that is left open."""
+        n = len(kept)
         if not kept.any():
-            return scipy.sparse.csr_array((len(kept), len(kept)))
+            return [scipy.sparse.csr_array((n, n)) for _ in self.choices]
         inner = self.compared(representation, kept, n_jobs)
-        graph = self._nearest.build(inner, np.ones(int(kept.sum()), bool), n_jobs)
-        place = _places(kept)
-        return scipy.sparse.csr_array(place.T @ graph @ place)
+        everyone, place = np.ones(int(kept.sum()), bool), _places(kept)
+        graphs = _graphs(inner, everyone, self.choices, self.tree, n_jobs)
+        return [scipy.sparse.csr_array(place.T @ graph @ place) for graph in graphs]
 
     def compared(
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
@@ -283,6 +282,29 @@ def resolve(graph: Any, auto: Graph | None = None) -> Graph:
         "scaled": Absolute(scale_rows=True),
     }
     return check_choice("graph", graph, names, Graph)
+
+
+def _graphs(
+    representation: Representation,
+    kept: np.ndarray,
+    counts: Sequence[int],
+    tree: bool,
+    n_jobs: int | None,
+) -> list[scipy.sparse.csr_array]:
+    """Return the graphs of `Nearest` for several numbers of neighbours, which share the tree."""
+    near = nearest(representation, max(counts), kept, n_jobs)
+    ties, edges = representation.similarity, None
+    if tree and isinstance(ties, Whole) and kept.all():
+        edges = tree_of_table(ties.table)
+    elif tree:
+        edges = _spanning_tree(representation, kept, n_jobs)
+    graphs = []
+    for count in counts:
+        table = _table(near, count, len(kept))
+        _clear(table, ~kept)
+        graph = (table + table.T) / 2
+        graphs.append(scipy.sparse.csr_array(graph if edges is None else graph.maximum(edges)))
+    return graphs
 
 
 def _clear(table: scipy.sparse.csr_array, rows: np.ndarray) -> None:

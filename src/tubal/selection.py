@@ -7,8 +7,8 @@ largest modularity on its own graph is chosen. No program is solved for it. Outl
 choice, so it is made among the samples kept.
 
 Modularities of graphs with more and with fewer edges do not compare. Of several numbers of
-neighbours that one is chosen whose partition agrees best with those of the others; that takes all
-samples, since a sample of the set has other neighbours.
+neighbours that one is chosen whose partition agrees best with those of the others (`tie`); that
+takes all samples, since a sample of the set has other neighbours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 
 from tubal import spectral
 from tubal._threads import effective_jobs, threaded
-from tubal.graph import MultiScale, Nearest
+from tubal.graph import Graph, MultiScale
 from tubal.input import Samples
 from tubal.representation import Representation
 from tubal.scales import Distance, View, in_range
@@ -44,6 +44,8 @@ Those are vectors, which forget the shape of the samples, and a transform made f
 that it is judged on. Where all have it, as for tables, none has.
 """
 
+AGREES = 0.01
+"""So much better than that of the first number of neighbours has the agreement of another to be."""
 
 QUICK_CUT = spectral.Cut(spectral.Best((spectral.DiffusionWard(times=(12,)),)))
 """How graphs are cut that are compared with each other."""
@@ -124,26 +126,30 @@ class Selection:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Best first; the first one was chosen.
+        Best first; the first one was chosen. Empty when the view was not open.
     n_clusters : int
         Number of clusters that the partitions had.
     neighbourhoods : tuple of Neighbourhood
-        Best first; the first one was chosen. Empty when the number was not open.
+        The first one was chosen, the others follow by agreement. Empty when the number was not
+        open.
+    lam : float or None
+        Weight of the noise in the program; None for methods without one.
     """
 
     candidates: tuple[Candidate, ...]
     n_clusters: int
     neighbourhoods: tuple[Neighbourhood, ...] = ()
+    lam: float | None = None
 
     @property
-    def chosen(self) -> Candidate:
-        """The best candidate."""
-        return self.candidates[0]
+    def chosen(self) -> Candidate | None:
+        """The best candidate, None when the view was not open."""
+        return self.candidates[0] if self.candidates else None
 
     @property
-    def view(self) -> View:
+    def view(self) -> View | None:
         """The view of the best candidate."""
-        return self.chosen.view
+        return None if self.chosen is None else self.chosen.view
 
     @property
     def confidence(self) -> float:
@@ -162,18 +168,23 @@ class Selection:
         return self.neighbourhoods[0].count if self.neighbourhoods else None
 
     def __str__(self) -> str:
-        rank = self.chosen.rank
-        lines = [
-            f"transform {self.view}: modularity {self.chosen.modularity:.3f} "
-            f"with {self.n_clusters} clusters"
-            + ("" if isnan(rank) else f", effective rank {rank:.3g}")
-        ]
+        lines = []
+        if self.chosen is not None:
+            rank = self.chosen.rank
+            lines.append(
+                f"transform {self.view}: modularity {self.chosen.modularity:.3f} "
+                f"with {self.n_clusters} clusters"
+                + ("" if isnan(rank) else f", effective rank {rank:.3g}")
+            )
         lines += [f"  not {candidate}" for candidate in self.candidates[1:]]
         if len(self.candidates) > 1:
             lines.append(f"agreement of the two best: {self.confidence:.2f}")
         if self.neighbourhoods:
-            others = [f"{n.count}: {n.agreement:.2f}" for n in self.neighbourhoods]
-            lines.append(f"{self.n_neighbors} neighbours: agreement {', '.join(others)}")
+            first, *others = self.neighbourhoods
+            lines.append(f"{first.count} neighbours: agreement {first.agreement:.2f}")
+            lines += [f"  not {other.count}: {other.agreement:.2f}" for other in others]
+        if self.lam is not None:
+            lines.append(f"lam {self.lam:.3g}")
         return "\n".join(lines)
 
 
@@ -183,11 +194,10 @@ def select(
     candidates: Sequence[View] | None = None,
     *,
     n_clusters: int | None = None,
-    graph: MultiScale | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
-    """Choose the view whose partition is the most modular, and how many neighbours tie a sample.
+    """Choose the view whose partition is the most modular.
 
     Parameters
     ----------
@@ -199,15 +209,12 @@ def select(
         None: `views` of the samples. Of equally good ones the first is taken.
     n_clusters : int or None
         None estimates it: the surest estimate of all views, the same for all.
-    graph : MultiScale or None
-        One that leaves the number of neighbours open: it is chosen from those that it names, of
-        equally good ones the first.
     random_state : int, RandomState or None
     n_jobs : int or None
     """
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
-    chosen, all_kept = np.flatnonzero(kept), kept
+    chosen = np.flatnonzero(kept)
     most = MOST_SAMPLES
     if n_clusters is not None:
         most = min(max(ENOUGH_SAMPLES, PER_CLUSTER * n_clusters), most)
@@ -218,13 +225,95 @@ def select(
         candidates = views(rows.samples.values.shape[1:], scaled=bool(np.ptp(rows.divisors())))
     found = list(_judged(_alone(rows, kept, candidates), candidates, n_clusters, seed, n_jobs))
     ordered = sorted(found, key=lambda candidate: candidate.rating, reverse=True)
-    best = ordered[0]
-    count = len(np.unique(best.labels))
-    if graph is None or len(graph.choices) == 1:
-        return Selection(tuple(ordered), count)
-    graph = replace(graph, view=best.view)
-    agreeing = _agreeing(graph, rows, all_kept, count, seed, n_jobs)
-    return Selection(tuple(ordered), count, agreeing)
+    return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """A graph of the kept samples, its clusters, and which other graphs there were.
+
+    Attributes
+    ----------
+    affinity : sparse array of shape (n_samples, n_samples)
+    clusters : Clusters
+        Of the kept samples.
+    neighbourhoods : tuple of Neighbourhood
+        The first one is that of the graph, the others follow by agreement. Empty when the number
+        of neighbours was not open.
+    """
+
+    affinity: Any
+    clusters: spectral.Clusters
+    neighbourhoods: tuple[Neighbourhood, ...] = ()
+
+
+def tie(
+    graph: Graph,
+    rows: Representation,
+    kept: np.ndarray,
+    cut: spectral.Cut,
+    *,
+    n_clusters: int | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Tied:
+    """Build the graph of the kept samples and cut it; choose how many neighbours tie a sample.
+
+    Where a `MultiScale` leaves that number open, the graphs of all numbers are cut, and clusters
+    count that are there whatever the number is: of those that one graph cannot tell apart
+    (`Cut.proposals`) the ones are taken that agree best with the clusters of the other graphs. The
+    first number is taken unless the clusters of another one agree better, by more than `AGREES`.
+
+    Parameters
+    ----------
+    graph : Graph
+    rows : Representation
+        The samples of a fit.
+    kept : bool array
+        Which samples take part.
+    cut : Cut
+    n_clusters : int or None
+        None estimates it in the graph with the first number of neighbours.
+    random_state : int or None
+        Every graph is cut with the same one.
+    n_jobs : int or None
+    """
+    jobs = effective_jobs(n_jobs)
+    if not isinstance(graph, MultiScale) or len(graph.choices) == 1:
+        W = graph.build(rows, kept, n_jobs)
+        return Tied(W, cut(_among(W, kept), n_clusters, random_state))
+    graphs = graph.builds(rows, kept, n_jobs)
+    begun = []
+    if n_clusters is None:
+        begun = [cut.proposals(_among(graphs[0], kept), None, random_state)]
+        n_clusters = begun[0][0].n_clusters
+    rest = [_among(W, kept) for W in graphs[len(begun) :]]
+    found = begun + threaded(lambda W: cut.proposals(W, n_clusters, random_state), rest, jobs)
+    taken = [_most_agreed(found, i) for i in range(len(found))]
+    rated = [round(agreement, 6) for agreement, _ in taken]
+    lead = [value - (AGREES if i else 0) for i, value in enumerate(rated)]
+    best = int(np.argmax(lead))
+    order = [best, *(i for i in np.argsort(-np.array(rated), kind="stable") if i != best)]
+    clusters = replace(taken[best][1], confidence=found[0][0].confidence)
+    return Tied(
+        graphs[best], clusters, tuple(Neighbourhood(graph.choices[i], rated[i]) for i in order)
+    )
+
+
+def _most_agreed(
+    found: Sequence[Sequence[spectral.Clusters]], i: int
+) -> tuple[float, spectral.Clusters]:
+    """Return the proposal of graph i that agrees best with what other graphs say, and how far."""
+    others = [proposals[0].labels for j, proposals in enumerate(found) if j != i]
+    rated = [
+        (float(np.mean([adjusted_rand_score(mine.labels, labels) for labels in others])), mine)
+        for mine in found[i]
+    ]
+    return max(rated, key=lambda pair: round(pair[0], 6))
+
+
+def _among(W: Any, kept: np.ndarray) -> Any:
+    return W if kept.all() else W[kept][:, kept]
 
 
 def _alone(rows: Representation, kept: np.ndarray, candidates: Sequence[View]) -> Representation:
@@ -263,28 +352,6 @@ def _needs_lead(view: View) -> bool:
     """Whether a view has to be clearly better than others."""
     made = isinstance(view.transform, str) and view.transform == "data"
     return view.axis is None or made
-
-
-def _agreeing(
-    graph: MultiScale,
-    rows: Representation,
-    kept: np.ndarray,
-    n_clusters: int,
-    seed: int,
-    n_jobs: int | None,
-) -> tuple[Neighbourhood, ...]:
-    """Compare the partitions of graphs with different numbers of neighbours."""
-    compared = graph.compared(rows, kept, n_jobs)
-    everyone = np.ones(int(kept.sum()), bool)
-    graphs = [Nearest(n, graph.tree).build(compared, everyone, n_jobs) for n in graph.choices]
-    jobs = effective_jobs(n_jobs)
-    cuts = threaded(lambda W: QUICK_CUT(W, n_clusters, seed).labels, graphs, jobs)
-    agreement = np.array([[adjusted_rand_score(a, b) for b in cuts] for a in cuts])
-    found = [
-        Neighbourhood(count, float((row.sum() - 1) / (len(cuts) - 1)))
-        for count, row in zip(graph.choices, agreement, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda each: round(each.agreement, 6), reverse=True))
 
 
 def _graph_of(view: View, rows: Representation, n_jobs: int | None) -> tuple[Any, float]:

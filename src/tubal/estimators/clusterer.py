@@ -17,8 +17,7 @@ from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
 from tubal.outliers.decisions import flagged_by_share
 from tubal.representation import Representation
-from tubal.scales import View
-from tubal.selection import select
+from tubal.selection import Selection, select, tie
 
 
 class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
@@ -223,28 +222,29 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
 
     def _graph(self) -> graphs.Graph:
         """Return the graph, with the view and the neighbourhood that were chosen for it."""
+        graph, chosen = self._open_graph(), self.__dict__.get("selection_")
+        if chosen is None or chosen.n_neighbors is None:
+            return graph
+        return replace(graph, n_neighbors=chosen.n_neighbors)
+
+    def _open_graph(self) -> graphs.Graph:
+        """Return the graph with the view that was chosen for it."""
         graph = graphs.resolve(self._frozen.graph, self._auto_graph)
         chosen = self.__dict__.get("selection_")
-        if chosen is None or not isinstance(graph, graphs.MultiScale):
+        if chosen is None or chosen.view is None:
             return graph
-        n_neighbors = chosen.n_neighbors or graph.n_neighbors
-        return replace(graph, view=chosen.view, n_neighbors=n_neighbors)
+        return replace(graph, view=chosen.view)
 
     def _choose(self, kept: np.ndarray, n_clusters: int | None) -> None:
-        """Choose view and neighbourhood of the graph from the data, when they are left open."""
+        """Choose the view of the graph from the data, when it is left open."""
         self.__dict__.pop("selection_", None)
-        graph = self._graph()
-        if not isinstance(graph, graphs.MultiScale):
-            return
-        open_view = graph.view is None and is_auto(getattr(self._frozen, "transform", None))
-        open_count = len(graph.choices) > 1
-        if open_view or open_count:
+        graph = self._open_graph()
+        automatic = is_auto(getattr(self._frozen, "transform", None))
+        if isinstance(graph, graphs.MultiScale) and graph.view is None and automatic:
             self.selection_ = select(
                 self._fitted,
                 kept,
-                None if open_view else [graph.view or View(self._fitted.transform)],
                 n_clusters=n_clusters,
-                graph=graph if open_count else None,
                 random_state=self._seed,
                 n_jobs=self._frozen.n_jobs,
             )
@@ -269,10 +269,22 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
                 f"fewer than {needed}: lower contamination or raise threshold"
             )
             raise ValueError(msg)
-        graph, cut = self._graph(), self._frozen.partition
-        affinity = graph.build(self._fitted, kept, self._frozen.n_jobs)
-        result = spectral.resolve_cut(cut)(affinity[kept][:, kept], n_clusters, self._seed)
-        self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, affinity
+        tied = tie(
+            self._open_graph(),
+            self._fitted,
+            kept,
+            spectral.resolve_cut(self._frozen.partition),
+            n_clusters=n_clusters,
+            random_state=self._seed,
+            n_jobs=self._frozen.n_jobs,
+        )
+        result = tied.clusters
+        if tied.neighbourhoods:
+            chosen = self.__dict__.get("selection_", Selection((), result.n_clusters))
+            self.selection_ = replace(chosen, neighbourhoods=tied.neighbourhoods)
+        if "selection_" in self.__dict__ and is_auto(getattr(self._frozen, "lam", None)):
+            self.selection_ = replace(self.selection_, lam=self.lam_)
+        self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, tied.affinity
         self._n_clusters_given = n_clusters
         self.n_clusters_ = result.n_clusters
         self.n_clusters_confidence_ = result.confidence

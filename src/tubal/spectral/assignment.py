@@ -40,6 +40,12 @@ class Assignment(ABC):
         """Return all labels that were found on the way, for a choice among them."""
         return [self.labels(embedding, n_clusters, affinity, random_state)]
 
+    def proposals(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> list[np.ndarray]:
+        """Return labels that it cannot tell apart from the best ones, which are the first."""
+        return [self.labels(embedding, n_clusters, affinity, random_state)]
+
     def n_vectors(self, n_clusters: int) -> int:
         """Return how many eigenvectors it likes to see."""
         return n_clusters
@@ -231,15 +237,19 @@ class Best(_MostModular):
         In so many of them, the most modular ones, single vertices move while that raises the
         modularity (see `tubal.spectral.moves`), before the best one is taken. Not in dense graphs,
         where single ties say little.
+    close : float
+        What is less modular than the best by no more than this is a proposal, too.
     """
 
     name = "best"
-    assignments: tuple[Assignment, ...] = (ModularityKMeans(), DiffusionWard())
-    moves: int = 3
+    assignments: tuple[Assignment, ...] = (ModularityKMeans(4), DiffusionWard((8, 16)))
+    moves: int = 6
+    close: float = 0.001
 
     def __post_init__(self) -> None:
         if self.moves != 0 or isinstance(self.moves, bool):
             check_count("moves", self.moves)
+        check_positive("close", self.close, zero=True)
         given = self.assignments
         listed = isinstance(given, (tuple, list)) and len(given) > 0
         if not listed or not all(isinstance(assign, Assignment) for assign in given):
@@ -250,13 +260,18 @@ class Best(_MostModular):
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> np.ndarray:
         """Return the best candidate, after the moves."""
+        return self.proposals(embedding, n_clusters, affinity, random_state)[0]
+
+    def proposals(
+        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
+    ) -> list[np.ndarray]:
+        """Return the candidates that are close to the best one, after the moves."""
         W = check_affinity(affinity)
-        found = self.candidates(embedding, n_clusters, W, random_state)
-        found.sort(key=lambda labels: modularity_of(W, labels), reverse=True)
-        if not self.moves or not is_sparse(W):
-            return found[0]
-        moved = [raise_modularity(W, labels) for labels in found[: self.moves]]
-        return max(moved, key=lambda labels: modularity_of(W, labels))
+        found = _most_modular_first(W, self.candidates(embedding, n_clusters, W, random_state))
+        if self.moves and is_sparse(W):
+            moved = [raise_modularity(W, labels) for _, labels in found[: self.moves]]
+            found = _most_modular_first(W, moved)
+        return [labels for value, labels in found if value >= found[0][0] - self.close]
 
     def n_vectors(self, n_clusters: int) -> int:
         """Return how many eigenvectors they like to see."""
@@ -272,6 +287,12 @@ class Best(_MostModular):
             for assign in self.assignments
             for labels in assign.candidates(embedding, n_clusters, affinity, rng)
         ]
+
+
+def _most_modular_first(W: Any, found: list[np.ndarray]) -> list[tuple[float, np.ndarray]]:
+    """Return partitions with their modularities, in the order of these."""
+    rated = [(modularity_of(W, labels), labels) for labels in found]
+    return sorted(rated, key=lambda pair: -pair[0])
 
 
 MOST_PAIRWISE = 5000
