@@ -265,7 +265,7 @@ def test_votes_of_the_nearest():
 def test_absolute_is_the_formula_of_the_paper(name):
     data = make_tensor_subspaces(8, 5, 2, 2, 9, 0.2, noise=0.1, transform=name, random_state=0)
     sol = solve(data.X, transform=name, lam=Lambda.relative(0.5), tol=1e-5)
-    ties = TubeModuli(sol.Z.left, sol.Z.core, sol.Z.transform)
+    ties = TubeModuli(sol.Z, sol.Z.core, sol.Z.transform, len(sol.L))
     Z, n = sol.Z.to_array(), len(data.X)
     W = np.zeros((n, n))
     for k in range(5):

@@ -195,7 +195,7 @@ def test_kernel_does_not_depend_on_the_scale_of_samples():
 def test_moduli_are_those_of_the_tubes(name):
     X = make_tensor_subspaces(6, 5, 2, 2, 8, 0.2, noise=0.1, transform=name, random_state=0).X
     sol = solve(X, transform=name, lam=Lambda.relative(0.5), tol=1e-6)
-    ties = TubeModuli(sol.Z.left, sol.Z.core, sol.Z.transform)
+    ties = TubeModuli(sol.Z, sol.Z.core, sol.Z.transform, len(sol.L))
     Z = sol.Z.to_array()
     expected = np.zeros((16, 16))
     for i in range(16):
@@ -210,7 +210,7 @@ def test_moduli_are_those_of_the_tubes(name):
 def test_moduli_of_several_axes_and_new_samples():
     X = np.random.default_rng(0).standard_normal((9, 4, 2, 3))
     sol = solve(X, lam=Lambda.relative(0.5))
-    ties = TubeModuli(sol.Z.left, sol.Z.core[:, :, :2], sol.Z.transform)
+    ties = TubeModuli(sol.Z, sol.Z.core[:, :, :2], sol.Z.transform, len(sol.L))
     assert ties.shape == (2, 9)
     close(ties.tile(slice(None)), np.abs(sol.Z.to_array())[:, :2].mean(axis=(2, 3)).T, 1e-12)
 

@@ -1,6 +1,8 @@
 """Threads of our own, and those of BLAS while they work."""
 
+import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -171,12 +173,66 @@ class Block:
 @pytest.mark.parametrize("n_blocks", [2, 5, 9])
 def test_a_block_stays_with_its_thread(n_blocks):
     with Threads(3) as engine:
+        engine.expect(engine.small)
         engine.place([Block] * n_blocks)
         for _ in range(4):
             assert engine.total("work") == n_blocks
         owners = [block.threads for block in engine._blocks]
     assert all(len(owner) == 1 for owner in owners)
     assert len(set.union(*owners)) == min(3, n_blocks)
+
+
+def test_a_small_problem_is_left_to_one_thread():
+    with Threads(3) as engine:
+        engine.expect(engine.small - 1)
+        engine.place([Block] * 5)
+        assert engine.total("work") == 5
+        owners = set.union(*(block.threads for block in engine._blocks))
+        assert engine.over(lambda some: some, 7) == [slice(0, 7)]
+    assert owners == {threading.get_ident()}
+
+
+def test_threads_stay_and_have_none_inside():
+    def who(_):
+        inner = threaded(lambda _: threading.get_ident(), range(3), 3)
+        return threading.get_ident(), set(inner)
+
+    started = threading.active_count()
+    seen = set()
+    for _ in range(20):
+        for own, inner in threaded(who, range(4), 2):
+            assert inner == {own}
+            seen.add(own)
+    assert len(seen) <= 2
+    assert threading.get_ident() not in seen
+    assert threading.active_count() <= started + 2
+
+
+def test_an_error_in_a_thread_leaves_the_others_alone():
+    done = []
+
+    def work(i):
+        if i == 0:
+            raise KeyError(i)
+        time.sleep(0.01)
+        done.append(i)
+
+    with pytest.raises(KeyError):
+        threaded(work, range(50), 2)
+    finished = len(done)
+    time.sleep(0.05)
+    assert len(done) == finished < 49  # nothing goes on behind the back of the caller
+    assert threaded(lambda i: 2 * i, range(4), 2) == [0, 2, 4, 6]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_threads_after_a_fork():
+    threaded(lambda i: i, range(4), 2)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(threaded(lambda i: i, range(4), 2) != [0, 1, 2, 3]))
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_views_are_judged_the_same_by_any_number_of_threads():

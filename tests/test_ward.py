@@ -7,7 +7,14 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
+from tubal.spectral import ward as module
 from tubal.spectral.ward import ward
+
+
+@pytest.fixture(params=[0, 500], autouse=True)
+def small(request, monkeypatch):
+    """Both ways, for all sizes."""
+    monkeypatch.setattr(module, "SMALL", request.param)
 
 
 def rows(n, d, seed=0, groups=7):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -155,9 +156,46 @@ def spans(n: int, parts: int) -> list[slice]:
 
 
 def threaded(function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
-    """Return `[function(item) for item in items]`, computed by `threads` threads, BLAS serial."""
+    """Return `[function(item) for item in items]`, computed by `threads` threads, BLAS serial.
+
+    Inside of such a thread there are no further ones.
+    """
     with serial_blas():
-        if threads == 1 or len(items) < 2:
+        if threads == 1 or len(items) < 2 or _POOLS.inside:
             return [function(item) for item in items]
-        with ThreadPoolExecutor(min(threads, len(items))) as pool:
-            return list(pool.map(function, items))
+        return _POOLS.run(function, items, min(threads, len(items)))
+
+
+class _Pools(threading.local):
+    """Threads that stay: to start one takes longer than most of the work that they are given.
+
+    Every Python thread has its own, one pool for each number of threads.
+    """
+
+    def __init__(self) -> None:
+        self.inside = False  # whether this thread belongs to a pool
+        self._made: dict[int, ThreadPoolExecutor] = {}
+
+    def run(self, function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
+        """Compute with so many threads; when one piece fails, those not yet begun are left."""
+        if threads not in self._made:
+            self._made[threads] = ThreadPoolExecutor(threads, "tubal", initializer=self._enter)
+        work = [self._made[threads].submit(function, item) for item in items]
+        try:
+            return [piece.result() for piece in work]
+        finally:
+            for piece in work:
+                piece.cancel()
+            wait(work)
+
+    def _enter(self) -> None:
+        self.inside = True
+
+    def forget(self) -> None:
+        """Leave the threads behind that a fork has not taken along."""
+        self._made = {}
+
+
+_POOLS = _Pools()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOLS.forget)

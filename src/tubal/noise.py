@@ -153,6 +153,10 @@ class L21(Noise):
         return float(namespace(norms).max(norms))
 
 
+CHUNK = 2**16
+"""So many numbers are squared at a time: few enough for the caches of a core."""
+
+
 def sample_norms(E: Array, weights: Array | None = None) -> Array:
     """Return `sqrt(sum weights |E|^2)` over all axes but the last.
 
@@ -171,17 +175,18 @@ def sample_norms(E: Array, weights: Array | None = None) -> Array:
 
 
 def _sum_squares(E: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Weighted sums of squared moduli over all axes but the last, one first index at a time."""
+    """Weighted sums of squared moduli over all axes but the last, some rows at a time."""
     n = E.shape[-1]
-    E = E.reshape(1, n) if E.ndim == 1 else E
-    complex_type = np.iscomplexobj(E)
-    sums = np.zeros(2 * n if complex_type else n, E.real.dtype)
-    for k, part in enumerate(E.reshape(len(E), -1, n)):
-        parts = np.ascontiguousarray(part)
-        parts = parts.view(sums.dtype)  # complex columns become pairs of real ones
-        rows = np.ones(len(part), sums.dtype) if weights is None else weights[k].reshape(-1)
-        sums += rows @ (parts * parts)
-    return sums.reshape(n, 2).sum(axis=1) if complex_type else sums
+    rows = np.ascontiguousarray(E).reshape(-1, n)
+    pairs = 2 if np.iscomplexobj(E) else 1
+    rows = rows.view(rows.real.dtype)  # complex columns become pairs of real ones
+    factors = np.ones(len(rows), rows.dtype) if weights is None else weights.reshape(-1)
+    sums = np.zeros(pairs * n, rows.dtype)
+    size = max(1, CHUNK // max(1, pairs * n))
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        sums += factors[start : start + size] @ (part * part)
+    return sums.reshape(n, pairs).sum(axis=1)
 
 
 def _shrunk(norms: Array, radius: float, offset: Array) -> Array:

@@ -16,6 +16,7 @@ from math import log
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from tubal.algebra import slice_adjoint, slice_svd
 from tubal.input import Samples, namespace, to_numpy, tubes_first
@@ -76,7 +77,9 @@ class Problem:
     def theta_of_lam(self, lam: float) -> float:
         """Return theta at which the closed form's typical residual over theta is `lam`."""
         typical = self.typical()
-        return _bisect(lambda theta: typical(theta) / theta - lam, *_positive_range(self.curvature))
+        return _zero_of(
+            lambda theta: typical(theta) / theta - lam, *_positive_range(self.curvature)
+        )
 
     def typical(self) -> Callable[[float], float]:
         """Return the typical residual of the closed form, of a sample or (l1) of an entry.
@@ -319,7 +322,7 @@ def theta_of_rank(d: np.ndarray, weights: np.ndarray, rank: float) -> float:
     def excess(theta: float) -> float:
         return float(weights @ np.clip(1 - theta / safe, 0, None).sum(1) - target)
 
-    return _bisect(excess, *_positive_range(d))
+    return _zero_of(excess, *_positive_range(d))
 
 
 def _stable_rank(squares: np.ndarray, weights: np.ndarray) -> float:
@@ -357,16 +360,18 @@ def resolve_lam(lam: Any, problem: Problem) -> float:
     return float(value)
 
 
-def _bisect(decreasing: Callable[[float], float], low: float, high: float) -> float:
+def _zero_of(decreasing: Callable[[float], float], low: float, high: float) -> float:
     """Find the zero of a decreasing function of theta in [low, high], in log scale; ends clip."""
-    a, b = np.log(low), np.log(high)
-    for _ in range(50):
-        middle = (a + b) / 2
-        if decreasing(float(np.exp(middle))) > 0:
-            a = middle
-        else:
-            b = middle
-    return float(np.exp((a + b) / 2))
+    ends = float(np.log(low)), float(np.log(high))
+
+    def at(t: float) -> float:
+        return decreasing(float(np.exp(t)))
+
+    if at(ends[0]) <= 0:
+        return low
+    if at(ends[1]) >= 0:
+        return high
+    return float(np.exp(brentq(at, *ends, xtol=1e-12)))
 
 
 def _positive_range(d: np.ndarray) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from tubal._threads import effective_jobs, serial_blas, spans, threaded
-from tubal.input import Samples, tubes_first
+from tubal.input import Samples, to_numpy, tubes_first
 from tubal.transforms import Transform
 
 Rows = Any
@@ -48,21 +48,30 @@ class TubeModuli(Ties):
 
     Attributes
     ----------
-    left : array of shape (K, n, r)
-        Samples of the fit.
+    source : object
+        Its attribute `left` is an array of shape (K, n, r): samples of the fit. It is asked for
+        when the moduli are read, since few graphs read them.
     core : array of shape (K, r, m)
         The samples in question.
     transform : Transform
+    count : int
+        The number n of samples of the fit.
     """
 
-    left: np.ndarray
+    source: Any
     core: np.ndarray
     transform: Transform
+    count: int
+
+    @cached_property
+    def left(self) -> np.ndarray:
+        """The factor of the samples of the fit."""
+        return to_numpy(self.source.left)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Number of rows and of columns."""
-        return int(self.core.shape[2]), int(self.left.shape[1])
+        return int(self.core.shape[2]), self.count
 
     def extended(self, new: np.ndarray) -> TubeModuli:
         """Return the moduli for new coefficients, (K, r, m)."""

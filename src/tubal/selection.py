@@ -30,7 +30,7 @@ from tubal.representation import Representation
 from tubal.scales import Distance, View, in_range
 
 MOST_SAMPLES = 2000
-ENOUGH_SAMPLES = 800
+ENOUGH_SAMPLES = 400
 PER_CLUSTER = 20
 """From larger sets PER_CLUSTER samples a cluster are drawn for the choice, within these limits."""
 
@@ -43,6 +43,9 @@ CLEARLY = 0.0075
 Those are vectors, which forget the shape of the samples, and a transform made from the very samples
 that it is judged on. Where all have it, as for tables, none has.
 """
+
+MANY = 1000
+"""With fewer samples threads that cut graphs mostly wait for each other."""
 
 AGREES = 0.01
 """So much better than that of the first number of neighbours has the agreement of another to be."""
@@ -278,7 +281,6 @@ def tie(
         Every graph is cut with the same one.
     n_jobs : int or None
     """
-    jobs = effective_jobs(n_jobs)
     if not isinstance(graph, MultiScale) or len(graph.choices) == 1:
         W = graph.build(rows, kept, n_jobs)
         return Tied(W, cut(_among(W, kept), n_clusters, random_state))
@@ -288,6 +290,7 @@ def tie(
         begun = [cut.proposals(_among(graphs[0], kept), None, random_state)]
         n_clusters = begun[0][0].n_clusters
     rest = [_among(W, kept) for W in graphs[len(begun) :]]
+    jobs = effective_jobs(n_jobs) if kept.sum() >= MANY else 1
     found = begun + threaded(lambda W: cut.proposals(W, n_clusters, random_state), rest, jobs)
     taken = [_most_agreed(found, i) for i in range(len(found))]
     rated = [round(agreement, 6) for agreement, _ in taken]

@@ -113,8 +113,8 @@ class LowRankModel(TensorModel):
         if self._is_identity:  # coefficients are the recovered samples themselves
             return RowSpace.of(L), TubeKernel.of(Z.transform, hat(Z.transform, L))
         kernel = TubeKernel.of(Z.transform, to_numpy(Z.core))
-        left = to_numpy(Z.left) if self._of_the_samples else kernel.left
-        return TubeModuli(left, to_numpy(Z.core), Z.transform), kernel
+        source = Z if self._of_the_samples else kernel
+        return TubeModuli(source, to_numpy(Z.core), Z.transform, len(L)), kernel
 
     @property
     def _of_the_samples(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tubal._threads import serial_blas
+from tubal.algebra import slice_adjoint, slice_gram
 from tubal.problem import suggested_rank, theta_of_rank
 from tubal.reduction import slices
 from tubal.representation import Rows, stacked, turned
@@ -188,8 +189,8 @@ def _spectrum(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]
     """
     wide = X.astype(np.result_type(X.dtype, np.float64))
     tall = X.shape[1] > X.shape[2]
-    left = wide.conj().mT if tall else wide
-    squares, Q = np.linalg.eigh(left @ left.conj().mT)
+    left = slice_adjoint(wide) if tall else wide
+    squares, Q = np.linalg.eigh(slice_gram(left))
     squares, Q = squares[:, ::-1], Q[:, :, ::-1]
     level = (max(X.shape) * np.finfo(np.float32).eps) ** 2 * squares.max(initial=0)
     return np.sqrt(np.where(squares > level, squares, 0)), Q, left if tall else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tubal.algebra import slice_adjoint
+from tubal.algebra import slice_gram as gram
 from tubal.input import Array, namespace
 from tubal.reduction import reciprocal
 from tubal.solvers.fields import Field, Original
@@ -202,23 +202,6 @@ class Block(ABC):
     def product(self, f: tuple[Array, ...], g: tuple[Array, ...]) -> float:
         """Return the inner product of two moves, in a metric of the iteration."""
         return float(namespace(f[-1]).sum(f[-1] * g[-1]))
-
-
-def gram(A: Array) -> Array:
-    """Return the lower triangles of `A_k A_k^H`.
-
-    NumPy makes real ones from one triangle by itself; of complex ones the upper right quarter is
-    left zero, which saves a quarter of the products.
-    """
-    Ah = slice_adjoint(A)
-    K, r = A.shape[:2]
-    if not isinstance(A, np.ndarray) or A.dtype.kind != "c" or r < 16:
-        return A @ Ah
-    G = np.zeros((K, r, r), A.dtype)
-    h = r // 2
-    np.matmul(A[:, :h], Ah[:, :, :h], out=G[:, :h, :h])
-    np.matmul(A[:, h:], Ah, out=G[:, h:])
-    return G
 
 
 def copy(A: Array) -> Array:

@@ -2,6 +2,8 @@
 
 The iteration is that of `tubal.solvers.blocks`. What is particular here:
 
+directions  where few directions of the data matter, the program is first solved in these alone
+            (`tubal.solvers.leading`).
 precision   large problems iterate in single precision until the gap is 1e-4.
 start       at the closed-form solution for quadratic noise of level theta, with `b1 = 1` and
             `b2 = 1/theta`. theta is the larger of two estimates, from lam and from the spectrum.
@@ -28,13 +30,18 @@ from tubal.problem import Problem
 from tubal.solvers.blocks import Penalties, copy
 from tubal.solvers.driver import Driver, Outcome
 from tubal.solvers.engines import Engine
+from tubal.solvers.leading import Leading
 from tubal.solvers.parts import Part, left_over, load_block, start_block
 from tubal.solvers.solution import Certificate, Check, State, StopReason
 from tubal.solvers.watching import Snapshot, watching
 
+LEADING_TOL = 5e-5
+"""The leading directions are solved no further: the others matter by about as much."""
 SINGLE_TOL = 1e-4
 SINGLE_ITERATIONS = 150
-SINGLE_SIZE = 200_000
+SINGLE_SIZE = 50_000
+SOON = 10
+"""The gap after so few iterations is foreseen well enough."""
 REBALANCE = frozenset(
     {*range(20, 101, 10), 130, 160, 200, 250, 300, 400, 500, 700, *range(1000, 9000, 1000)}
 )
@@ -56,12 +63,17 @@ class Certified:
     single_first : bool
         Whether large problems in double precision are first solved in single precision, to a gap
         of 1e-4. The certificate of the solution is always computed in the precision of the data.
+    leading_first : bool
+        Whether problems in which few directions matter are first solved in these alone, see
+        `tubal.solvers.leading`. The certificate of the solution is always that of the whole
+        problem.
     """
 
     relax: float = 1.7
     first_check: int = 10
     memory: int = 5
     single_first: bool = True
+    leading_first: bool = True
     name = "certified"
     default_tol = 1e-4
     default_max_iter = 10_000
@@ -83,21 +95,29 @@ class Certified:
         With `n_iter` the state is one that an interrupted run left after so many iterations.
         """
         run = Run(self, lam, engine, max_iter, callback, n_iter)
+        penalties, theta, level = self._start(problem, lam)
         single = self.single_first and single_is_worth_it(problem)
+        leading = Leading.of(problem, level) if self.leading_first else None
         if state is not None:
-            state = self._adopt(state, problem, lam)
-            single = single and n_iter > 0 and is_single(state)
+            state = self._adopt(state, penalties)
+            interrupted = n_iter > 0
+            single = single and interrupted and is_single(state)
+            if leading is not None and not (interrupted and leading.holds(state.arrays)):
+                leading = None
+        if leading is not None:
+            run.leading = leading
+            first = in_single(leading.problem) if single else leading.problem
+            run.enter(first, state and leading.cut(state), penalties, theta)
+            run.iterate(max(tol / 2, SINGLE_TOL if single else LEADING_TOL), max_iter)
+            state = run.suspend(tol, max_iter)
+            single = False
         if single:
-            if state is None:
-                run.begin(in_single(problem), *self._start(problem, lam))
-            else:
-                run.resume(in_single(problem), state)
-            run.iterate(max(tol, SINGLE_TOL), min(max_iter, SINGLE_ITERATIONS))
-            run.resume(problem, run.suspend(tol, max_iter))
-        elif state is not None:
-            run.resume(problem, state)
-        else:
-            run.begin(problem, *self._start(problem, lam))
+            run.enter(in_single(problem), state, penalties, theta)
+            run.iterate(
+                max(tol, SINGLE_TOL), min(max_iter, SINGLE_ITERATIONS), trust=tol >= SINGLE_TOL
+            )
+            state = run.suspend(tol, max_iter)
+        run.enter(problem, state, penalties, theta)
         run.iterate(tol, max_iter)
         return run.finish()
 
@@ -112,18 +132,17 @@ class Certified:
                 msg = f"{name} must be an integer of at least {smallest}, got {value!r}"
                 raise ValueError(msg)
 
-    def _adopt(self, state: State, problem: Problem, lam: float) -> State:
+    def _adopt(self, state: State, penalties: Penalties) -> State:
         """Return the state with penalties of this solver: those of another one do not fit."""
-        penalties = state.penalties
-        if state.solver != "certified":
-            penalties, _ = self._start(problem, lam)
-        return replace(state, penalties=replace(penalties, relax=self.relax))
+        own = state.penalties if state.solver == "certified" else penalties
+        return replace(state, penalties=replace(own, relax=self.relax))
 
-    def _start(self, problem: Problem, lam: float) -> tuple[Penalties, float]:
-        rank = 0.4 * problem.reduction.shape[1]
-        theta = max(problem.theta_of_lam(lam), problem.theta_of_rank(rank))
+    def _start(self, problem: Problem, lam: float) -> tuple[Penalties, float, float]:
+        """Return penalties, the level theta to start at, and the one that lam alone suggests."""
+        level = problem.theta_of_lam(lam)
+        theta = max(level, problem.theta_of_rank(0.4 * problem.reduction.shape[1]))
         b1 = 1 / theta if problem.reduction.kind == "identity" else 1.0
-        return Penalties(b1, 1 / theta, self.relax), theta
+        return Penalties(b1, 1 / theta, self.relax), theta, level
 
 
 class Run:
@@ -145,8 +164,18 @@ class Run:
         self.residuals: tuple[float, ...] = ()
         self.reason = StopReason.MAX_ITER
         self.spectrum: Any = None
-        self._measured = -1
+        self.leading: Leading | None = None
+        self.sure = False  # whether the next certificate is expected to be good enough
         self.clock = time.perf_counter()
+
+    def enter(
+        self, problem: Problem, state: State | None, penalties: Penalties, theta: float
+    ) -> None:
+        """Begin a part of the run, from a state if there is one."""
+        if state is None:
+            self.begin(problem, penalties, theta)
+        else:
+            self.resume(problem, state)
 
     def begin(self, problem: Problem, penalties: Penalties, theta: float) -> None:
         """Start at the closed-form solution."""
@@ -171,20 +200,26 @@ class Run:
         self.best = Certificate(np.inf, -np.inf)
         self.G: Array = self.driver.place(make, state)
 
-    def iterate(self, tol: float, max_iter: int) -> None:
+    def iterate(self, tol: float, max_iter: int, *, trust: bool = False) -> None:
         """Iterate until the gap is at most `tol`, the callback says so, or `max_iter` is reached.
 
-        A run that the callback has stopped only takes a last certificate.
+        A run that the callback has stopped only takes a last certificate. With `trust` it also ends
+        where the gap is expected to be reached soon after a certificate: the next part of the run
+        takes one anyway.
         """
         stopped = self.reason is StopReason.CALLBACK
         self.reason = StopReason.CALLBACK if stopped else StopReason.MAX_ITER
         while True:
             self._decompose()
             if self.n_iter >= self.next_check:
+                if trust and self.sure:
+                    break
                 self._certify(tol, stopped)
                 if self.reason is not StopReason.MAX_ITER or self.n_iter >= max_iter:
                     break
-                self.next_check = min(max_iter, self.n_iter + steps_to_check(self.history, tol))
+                steps = steps_to_check(self.history, tol)
+                self.sure = self.problem.in_coordinates and steps <= SOON
+                self.next_check = min(max_iter, self.n_iter + steps)
             if self.n_iter in REBALANCE:
                 self._rebalance()
             self.G = self.engine.total("step", self.spectrum.shrink)
@@ -193,7 +228,7 @@ class Run:
             self.watcher.iteration(self.n_iter, self._snapshot)
 
     def _snapshot(self) -> Snapshot:
-        arrays = tuple(copy(A) for A in self.driver.states())
+        arrays = self._states() if self.leading else tuple(copy(A) for A in self.driver.states())
         return Snapshot(arrays, self.penalties.b1, self.penalties.b2, "certified", self.n_iter)
 
     def _decompose(self) -> None:
@@ -203,6 +238,7 @@ class Run:
     def _certify(self, tol: float, stopped: bool) -> None:
         """Take a certificate and decide whether to stop."""
         penalties, in_coordinates = self.penalties, self.problem.in_coordinates
+        self.sure = False
         values = self.driver.certificate(self.spectrum)
         # The best primal point costs an array; where its value hardly ever rises again
         # (whole-sample noise on complete data), the current one is as good.
@@ -211,7 +247,6 @@ class Run:
             if not in_coordinates:
                 self.engine.total("keep", self.spectrum.shrink)
         self.best = Certificate(self.best.primal, max(values.dual, self.best.dual))
-        self._measure()
         seconds = time.perf_counter() - self.clock
         pair = (penalties.b1, penalties.b2)
         primal, dual = self.best.primal, self.best.dual
@@ -226,20 +261,12 @@ class Run:
         elif asked:
             self.reason = StopReason.CALLBACK
 
-    def _measure(self) -> None:
-        """Find the relative primal and dual residuals of this iterate, once in any precision."""
-        if self._measured != self.n_iter:
-            squares = self.engine.total("measure", self.spectrum.shrink)
-            squares = np.maximum(squares, 1e-300)
-            primal = np.sqrt(squares[:, 0] / squares[:, 1])
-            dual = np.sqrt(squares[:, 2] / squares[:, 3])
-            self.residuals = (*map(float, primal), *map(float, dual))
-            self._measured = self.n_iter
-
     def _rebalance(self) -> None:
         """Bring primal and dual residuals together where they are badly out of balance."""
-        self._measure()
-        primal, dual = np.split(np.array(self.residuals), 2)
+        squares = np.maximum(self.engine.total("measure", self.spectrum.shrink), 1e-300)
+        primal = np.sqrt(squares[:, 0] / squares[:, 1])
+        dual = np.sqrt(squares[:, 2] / squares[:, 3])
+        self.residuals = (*map(float, primal), *map(float, dual))
         band = (1 / 30, 3.0) if self.problem.in_coordinates else (1 / 60, 0.25)
         factors = [_balance_factor(q, *band) for q in primal / dual]
         if any(factor != 1 for factor in factors):
@@ -252,12 +279,18 @@ class Run:
     def suspend(self, tol: float, max_iter: int) -> State:
         """Return the state, and let the blocks go; the run goes on with another `tol`."""
         self.spectrum = None
-        state = State(self.driver.states(), self.penalties, "certified", self.driver.kind)
+        state = State(self._states(), self.penalties, "certified", self.driver.kind)
+        self.leading = None
         self.engine.place([])
         reached = _relative_gap(self.history[-1]) <= tol or self.reason is StopReason.CALLBACK
-        later = 0 if reached else steps_to_check(self.history, tol)
+        later = 0 if reached or self.sure else steps_to_check(self.history, tol)
         self.next_check = min(max_iter, self.n_iter + later)
         return state
+
+    def _states(self) -> tuple[Array, ...]:
+        """Return the state in all directions."""
+        arrays = self.driver.states()
+        return arrays if self.leading is None else self.leading.lifted(arrays, self.lam)
 
     def finish(self) -> Outcome:
         """Gather the result."""

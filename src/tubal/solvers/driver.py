@@ -55,6 +55,7 @@ class Driver:
 
     def __init__(self, problem: Problem, lam: float, engine: Engine) -> None:
         self.problem, self.lam, self.engine = problem, lam, engine
+        engine.expect(numbers(problem))
         self.omega = problem.reduction.omega
         self.spans = block_spans(problem, engine)
 
@@ -138,8 +139,8 @@ class Driver:
         noise = self.original(self.engine.each("noise"))
         if F is not None:
             self.engine.total("keep", F)
-        states = _join(self.engine.each("surrender"))
-        core = _join(self.engine.each("take_best"))
+        states = self._joined(self.engine.each("surrender"))
+        core = self._joined(self.engine.each("take_best"))
         represents = self.problem.reduction.kind != "identity"
         arrays = (core, states) if represents else (states,)
         state = State(arrays, penalties, solver, self.kind)
@@ -153,7 +154,23 @@ class Driver:
     def states(self) -> tuple[Array, ...]:
         """Return the arrays that determine the iteration, of all samples."""
         parts = list(self.engine.each("state"))
-        return tuple(_join(arrays) for arrays in zip(*parts, strict=True))
+        return tuple(self._joined(arrays) for arrays in zip(*parts, strict=True))
+
+    def _joined(self, parts: Iterable[Array]) -> Array:
+        """Join the blocks' arrays along the samples, their last axis."""
+        arrays = list(parts)
+        if len(arrays) == 1:
+            return arrays[0]
+        if not isinstance(arrays[0], np.ndarray):
+            return namespace(arrays[0]).concat(arrays, axis=-1)
+        shape = (*arrays[0].shape[:-1], sum(A.shape[-1] for A in arrays))
+        out = np.empty(shape, arrays[0].dtype)
+
+        def write(k: slice) -> None:  # in threads: fresh memory takes its time
+            np.concatenate([A[k] for A in arrays], axis=-1, out=out[k])
+
+        self.engine.over(write, len(out))
+        return out
 
     def original(self, parts: Iterable[Array]) -> Array:
         """Turn the blocks' arrays of the field to one array, samples first."""
@@ -197,16 +214,16 @@ def made(
     return out
 
 
-def _join(parts: Iterable[Array]) -> Array:
-    """Join the blocks' arrays along the samples, their last axis."""
-    arrays = list(parts)
-    return arrays[0] if len(arrays) == 1 else namespace(arrays[0]).concat(arrays, axis=-1)
+def numbers(problem: Problem) -> int:
+    """Return how many numbers the coordinates of all samples are."""
+    K, r, n2 = problem.reduction.shape
+    return K * r * n2
 
 
 def block_spans(problem: Problem, engine: Engine) -> list[slice]:
     """Cut the samples into blocks; depends on the size of the problem, not on the threads."""
     K, r, n2 = problem.reduction.shape
-    if engine.max_block_bytes is None:
+    if engine.max_block_bytes is None or numbers(problem) < engine.small:
         return [slice(0, n2)]
     size = K * r * n2 * problem.reduction.x.dtype.itemsize
     wanted = max(engine.min_blocks, -(-size // engine.max_block_bytes))

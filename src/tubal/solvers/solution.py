@@ -50,8 +50,10 @@ class Check:
     """One line of the history: the state at a check.
 
     `residuals` are relative for the certified solver: primal ones, then dual ones, one for each
-    constraint. For the published one they are the quantities of its stop test. `penalties` are b1
-    and b2. While a run is in single precision, so are the values.
+    constraint, of the last iteration at which penalties were reviewed; empty before the first one.
+    For the published solver they are the quantities of its stop test. `penalties` are b1 and b2.
+    While a run is in single precision, so are the values; while it is restricted to leading
+    directions, they are those of the restricted problem.
     """
 
     n_iter: int

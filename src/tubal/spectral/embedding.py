@@ -18,7 +18,7 @@ from tubal.spectral.affinity import check_affinity, check_count
 
 # Below this size, above this density or for a larger share of the eigenvectors, a dense
 # decomposition is faster than Lanczos steps.
-DENSE_SIZE = 400
+DENSE_SIZE = 250
 DENSE_SHARE = 0.1
 
 # Up to this size and this many edges a vertex the factors of a graph stay sparse enough to be

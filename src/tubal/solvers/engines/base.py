@@ -21,8 +21,12 @@ class Engine(ABC):
     min_blocks: int = 4
     """Smallest number of blocks, for as long as they do not become too small."""
 
+    small: int = 0
+    """Problems of fewer numbers than this are one block."""
+
     _blocks: list[Any]
     _busy = False
+    _size = 0
 
     def __enter__(self) -> Self:
         if self._busy:
@@ -38,6 +42,10 @@ class Engine(ABC):
         trace: TracebackType | None,
     ) -> None:
         self._busy, self._blocks = False, []
+
+    def expect(self, size: int) -> None:
+        """Hear how many numbers the problem has whose blocks come next."""
+        self._size = size
 
     @abstractmethod
     def place(self, makers: Sequence[Callable[[], Any]]) -> None:

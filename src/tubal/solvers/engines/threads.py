@@ -13,6 +13,8 @@ from tubal._threads import effective_jobs, serial_blas, spans
 from tubal.solvers.engines.base import Engine
 
 MAX_BLOCK_BYTES = 2**21
+SMALL = 120_000
+"""Below this many numbers a thread takes longer to be called than the work does."""
 
 
 class Threads(Engine):
@@ -33,6 +35,8 @@ class Threads(Engine):
         slices are larger: they have as many samples as slices have rows, unless there were fewer
         than eight of them.
     """
+
+    small = SMALL
 
     def __init__(self, n_jobs: int | None = None, max_block_bytes: int = MAX_BLOCK_BYTES) -> None:
         effective_jobs(n_jobs)
@@ -68,11 +72,16 @@ class Threads(Engine):
 
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Spread the pieces of `range(n)` over the threads."""
-        return list(self._map(function, spans(n, self._threads)))
+        return list(self._map(function, spans(n, self._threads if self._pays else 1)))
+
+    @property
+    def _pays(self) -> bool:
+        """Whether the problem is large enough for threads."""
+        return bool(self._pools) and self._size >= self.small
 
     def _map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         """Yield the results in order."""
-        if not self._pools or len(items) < 2:
+        if not self._pays or len(items) < 2:
             return (function(item) for item in items)
         # Few at work or waiting: each may be as large as its block.
         return self._in_flight(function, items, self._threads + 1)
