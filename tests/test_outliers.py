@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from sklearn.cluster import KMeans
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.neighbors import LocalOutlierFactor
 
-from tubal import ORTLRR, Lambda, solve
+from tubal import ORTLRR, Lambda, TensorOutlierDetector, solve
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import Samples, read
 from tubal.outliers import (
@@ -302,7 +302,7 @@ def test_what_all_samples_share_costs_no_digits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_of_tables_are_beside_those_that_are_near(seed):
-    x, S, E, _ = draw(seed=seed)
+    x, S, E, _ = draw(p=9, seed=seed)
     x[::3] *= 3  # so that near ones and similar ones differ
     E[::3] *= 3
     found = Consensus().detect(represent(x, S, E, table=True))
@@ -311,6 +311,54 @@ def test_rows_of_tables_are_beside_those_that_are_near(seed):
     np.testing.assert_allclose(found.threshold, threshold(T, level), rtol=SINGLE)
     other = Consensus().detect(represent(x, S, E))
     assert np.abs(other.scores - found.scores).max() > 0.1
+
+
+class TestPoints:
+    """Rows of tables with few columns."""
+
+    def table(self, columns=3):
+        X, labels = make_blobs(120, columns, centers=3, random_state=2)
+        far = X.mean(axis=0) + 40 * np.eye(columns)[:2]
+        return np.concatenate([X, far]), labels
+
+    def test_are_found_wherever_the_origin_is(self):
+        X, _ = self.table()
+        plain = TensorOutlierDetector().fit(X)
+        assert plain.outliers_[-2:].all()
+        assert plain.outliers_[:-2].mean() < 0.02
+        for other in (X + 1000, 1e5 * X - 7, -X):
+            scores = TensorOutlierDetector().fit(other).outlier_scores_
+            np.testing.assert_allclose(scores, plain.outlier_scores_, rtol=1e-3, atol=1e-3)
+
+    def test_new_ones(self):
+        X, _ = self.table()
+        est = TensorOutlierDetector().fit(X)
+        np.testing.assert_array_equal(-est.score_samples(X), est.outlier_scores_)
+        near, far = X[:5] + 1e-3, X[:5] + 60
+        # No lonelier than the samples that they are beside.
+        assert (-est.score_samples(near) <= est.outlier_scores_[:5] + 0.1).all()
+        assert (est.predict(far) == -1).all()
+
+    def test_what_the_solver_left_says_nothing(self):
+        x, S, E, _ = draw(p=4)
+        one, two = (
+            Consensus().detect(represent(x, ties, left, table=True))
+            for ties, left in ((S, E), (S[:, ::-1], 0 * E))
+        )
+        np.testing.assert_array_equal(one.scores, two.scores)
+        wide, S, E, _ = draw(p=8)
+        one, two = (Consensus().detect(represent(wide, S, F, table=True)) for F in (E, 0 * E))
+        assert np.abs(one.scores - two.scores).max() > 0.1
+
+    def test_missing_entries(self):
+        X, _ = self.table(5)
+        X[::7, 1] = np.nan
+        est = TensorOutlierDetector().fit(X)
+        assert np.isfinite(est.outlier_scores_).all()
+        assert est.outliers_[-2:].all()
+
+    def test_all_in_one_place(self):
+        assert not TensorOutlierDetector().fit(np.full((20, 3), 2.0)).outliers_.any()
 
 
 @pytest.mark.parametrize("scale", [1e-250, 1e-30, 1e30, 1e120])

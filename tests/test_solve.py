@@ -16,6 +16,7 @@ import naive
 import oracles
 import tubal
 from tubal import Lambda, StopReason, solve
+from tubal.algebra import slice_gram as gram
 from tubal.algebra import tprod, transpose, tsvd
 from tubal.datasets import make_tensor_subspaces
 from tubal.input import from_paper, to_paper
@@ -31,7 +32,6 @@ from tubal.solvers import (
     operators,
     published,
 )
-from tubal.solvers.blocks import gram
 from tubal.solvers.fields import Original
 from tubal.solvers.parts import Part
 from tubal.solvers.represent import RepresentOriginal, RepresentReduced

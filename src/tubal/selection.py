@@ -41,7 +41,13 @@ CLEARLY = 0.0075
 """Views with a handicap have to be better by this much, more than chance makes of a sample.
 
 Those are vectors, which forget the shape of the samples, and a transform made from the very samples
-that it is judged on. Where all have it, as for tables, none has.
+that it is judged on.
+"""
+
+UNIT_NORM = 0.07
+"""Over the number of columns: what rows of a table have to be better by at unit norm.
+
+One direction of so many is lost there, and what has fewer directions is more modular by itself.
 """
 
 MANY = 1000
@@ -345,16 +351,19 @@ def _judged(
         n_clusters = _number(graphs, seed)
     k = min(n_clusters, rows.samples.n_samples)
     cuts = threaded(lambda W: QUICK_CUT(W, k, seed).labels, graphs, jobs)
-    handicaps = [CLEARLY * _needs_lead(view) for view in candidates]
+    columns = rows.samples.values[0].size if rows.samples.table else None
+    handicaps = [_handicap(view, columns) for view in candidates]
     for view, (W, rank), labels, handicap in zip(candidates, made, cuts, handicaps, strict=True):
         modularity = spectral.modularity(W, labels)
         yield Candidate(view, modularity, rank, labels, handicap - min(handicaps))
 
 
-def _needs_lead(view: View) -> bool:
-    """Whether a view has to be clearly better than others."""
+def _handicap(view: View, columns: int | None) -> float:
+    """Return what a view has to be better by; `columns` are those of a table."""
+    if columns is not None:
+        return 0.0 if isinstance(view, Distance) and view.sized else UNIT_NORM / columns
     made = isinstance(view.transform, str) and view.transform == "data"
-    return view.axis is None or made
+    return CLEARLY * (view.axis is None or made)
 
 
 def _graph_of(view: View, rows: Representation, n_jobs: int | None) -> tuple[Any, float]:

@@ -223,7 +223,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
     def _graph(self) -> graphs.Graph:
         """Return the graph, with the view and the neighbourhood that were chosen for it."""
         graph, chosen = self._open_graph(), self.__dict__.get("selection_")
-        if chosen is None or chosen.n_neighbors is None:
+        if chosen is None or chosen.n_neighbors is None or not isinstance(graph, graphs.MultiScale):
             return graph
         return replace(graph, n_neighbors=chosen.n_neighbors)
 
@@ -231,7 +231,7 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         """Return the graph with the view that was chosen for it."""
         graph = graphs.resolve(self._frozen.graph, self._auto_graph)
         chosen = self.__dict__.get("selection_")
-        if chosen is None or chosen.view is None:
+        if chosen is None or chosen.view is None or not isinstance(graph, graphs.MultiScale):
             return graph
         return replace(graph, view=chosen.view)
 

@@ -9,12 +9,25 @@ import numpy as np
 from tubal.input import check_count, check_positive
 from tubal.outliers.decisions import centred, clear_gap, lowest, tail_cut
 from tubal.outliers.detection import Detection, Detector
-from tubal.outliers.views import Table, Views, average_of, far_from, mean_of
+from tubal.outliers.views import (
+    Table,
+    Views,
+    are_points,
+    as_points,
+    average_of,
+    far_from,
+    mean_of,
+)
 from tubal.representation import Representation
+from tubal.scales import DistanceKernel
 
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
 # inliers agree (almost) exactly must not make an outlier of the smallest difference.
 LEAST_RESIDUAL = 0.05
+
+# Clusters of points have edges, and so their scores long tails: `margin` and `false_alarms` times
+# these numbers.
+POINT_MARGIN, POINT_ALARMS = 1.3, 0.6
 LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.2, 0.05, 0.05])
 
 
@@ -58,6 +71,11 @@ class Consensus(Detector):
     middle. Missing entries, and in the local view those that no neighbour has, are left out of the
     means.
 
+    Rows of tables with fewer than eight columns are points. They are looked at where they are, not
+    at unit norm; similar are those that are near (`tubal.scales.DistanceKernel`); and residual and
+    size say nothing about them. Their scores have longer tails, so `margin` is 1.3 times as large
+    and `false_alarms` .6 times.
+
     Parameters
     ----------
     n_neighbors : int
@@ -95,7 +113,10 @@ class Consensus(Detector):
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""
-        table = Table.of(fitted)
+        points = are_points(fitted)
+        margin = self.margin * (POINT_MARGIN if points else 1)
+        fitted = as_points(fitted) if points else fitted
+        table = Table.of_points(fitted) if points else Table.of(fitted)
         views = Views.of(fitted, table, table, self._counts, n_jobs)
         everyone = np.ones(len(views.lonely), bool)
         scale, values = Scale.of(views, everyone, self.company, n_jobs)
@@ -103,7 +124,7 @@ class Consensus(Detector):
         for _ in range(30):
             scale, values = Scale.of(views, inliers, self.company, n_jobs)
             scores = scale.scores(views, values)
-            level = self.margin * float(np.percentile(scores[inliers], 95))
+            level = margin * float(np.percentile(scores[inliers], 95))
             level = min(max(level, self.least), self.limit)
             new = scores <= level
             if 2 * new.sum() < len(new):  # outliers are the minority
@@ -112,8 +133,10 @@ class Consensus(Detector):
             if np.array_equal(new, inliers):
                 break
             inliers = new
-        cut = clear_gap(scores, tail_cut(scores, level, self.false_alarms))
-        scorer = ConsensusScorer(scale, replace(table), self._counts)  # without `columns`
+        share = self.false_alarms * (POINT_ALARMS if points else 1)
+        cut = clear_gap(scores, tail_cut(scores, level, share))
+        kernel = fitted.similarity if isinstance(fitted.similarity, DistanceKernel) else None
+        scorer = ConsensusScorer(scale, replace(table), self._counts, kernel)  # without `columns`
         return Detection(scores, centred(scores, cut), scorer)
 
 
@@ -199,10 +222,16 @@ class ConsensusScorer:
     scale: Scale
     fitted: Table
     counts: tuple[int, int]
+    kernel: DistanceKernel | None = None
+    """That of the samples of the fit, when they are points."""
 
     def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
         """Return a score for each sample."""
-        table = Table.of(new, self.fitted)
+        if self.kernel is None:
+            table = Table.of(new, self.fitted)
+        else:
+            new = as_points(new, self.kernel)
+            table = Table.of_points(new, self.fitted)
         views = Views.of(new, table, self.fitted, self.counts, n_jobs)
         values = self.scale.values(views, far_from(table, self.scale.median))
         return self.scale.scores(views, values)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from tubal._threads import effective_jobs, spans, threaded
 from tubal.representation import Representation, nearest
+from tubal.scales import DistanceKernel
+
+FEW = 8
+"""Rows of tables with fewer columns are points: at unit norm too little would be left of them."""
 
 TINY = np.finfo(float).tiny
 SMALL = 0.1
@@ -42,6 +46,20 @@ class Table:
         x = x / np.where(size > 0, size, 1)[:, None]
         centre = mean_of(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
         return cls((x - centre).astype(np.float32), seen, logs, centre, floor)
+
+    @classmethod
+    def of_points(cls, points: Representation, fitted: Table | None = None) -> Table:
+        """Return points, as `as_points` has them, where they were given; their size means nothing.
+
+        In the place of `floor` stands the unit that they are measured in.
+        """
+        kernel, samples = points.similarity, points.samples
+        assert isinstance(kernel, DistanceKernel)
+        at, n = kernel.rows.at, samples.n_samples
+        unit = float(np.sqrt(np.mean(at**2))) if fitted is None else fitted.floor
+        seen = None if samples.observed is None else samples.observed.reshape(n, -1)
+        x = (at / (unit if unit > 0 else 1)).astype(np.float32)
+        return cls(x, seen, np.zeros(n), np.zeros(at.shape[1]), unit)
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -86,6 +104,21 @@ class Table:
         count = both.sum(axis=1)
         total = np.where(both, squares, 0).sum(axis=1)
         return np.where(count > 0, total / np.maximum(count, 1), np.inf)
+
+
+def are_points(rows: Representation) -> bool:
+    """Whether samples are rows of a table with few columns."""
+    return rows.samples.table and rows.samples.values[0].size < FEW
+
+
+def as_points(rows: Representation, kernel: DistanceKernel | None = None) -> Representation:
+    """Return samples that are similar when they are near, and of which nothing is left over.
+
+    `kernel` is that of the samples of the fit, None for themselves.
+    """
+    values, sizes = rows.complete(), rows.divisors()
+    ties = DistanceKernel.of(values, sizes) if kernel is None else kernel.extended(values, sizes)
+    return replace(rows, similarity=ties, E=np.zeros_like(rows.E))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tubal.algebra import slice_gram as gram
+from tubal.algebra import slice_gram
 from tubal.input import Array, namespace
 from tubal.reduction import reciprocal
 from tubal.solvers.fields import Field, Original
@@ -69,12 +69,12 @@ class Block(ABC):
 
     def gram(self) -> Array:
         """Return the Gram matrices of `A` (lower triangles)."""
-        return gram(self.A)
+        return slice_gram(self.A)
 
     def step(self, F: Array) -> Array:
         """Do one iteration with the thresholding operators `F`; return the next Gram matrices."""
         self.advance(F)
-        return gram(self.A)
+        return slice_gram(self.A)
 
     @abstractmethod
     def advance(self, F: Array, product: Array | None = None) -> None:
@@ -139,7 +139,7 @@ class Block(ABC):
         if self._dual is not None:
             self._dual = clipped
         pulled *= field.s[..., None]  # in coordinates this is the clipped point itself
-        return Bound(inner, offset, gram(pulled))
+        return Bound(inner, offset, slice_gram(pulled))
 
     def keep(self, F: Array) -> int:
         """Remember the primal point as the best one."""
@@ -162,7 +162,7 @@ class Block(ABC):
             self._dual = Y
         pulled = self.field.pull(Y)
         pulled *= self.field.s[..., None]
-        return gram(pulled)
+        return slice_gram(pulled)
 
     # ---- Anderson extrapolation -----------------------------------------------------------------
 

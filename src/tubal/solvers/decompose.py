@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tubal.algebra import slice_gram
 from tubal.input import Array
-from tubal.solvers.blocks import Block, Candidate, Penalties, copy, gram
+from tubal.solvers.blocks import Block, Candidate, Penalties, copy
 from tubal.solvers.fields import Original, Reduced
 
 
@@ -61,7 +62,7 @@ class Decompose(Block):
         self.u = self.B - self.q
         self.penalties = penalties
         self._aim()
-        return gram(self.A)
+        return slice_gram(self.A)
 
     def measure(self, F: Array) -> np.ndarray:
         """Return the balance of `Z = B`."""
@@ -85,7 +86,7 @@ class Decompose(Block):
         """Evaluate the primal point, and prepare the multiplier as dual point."""
         if not self.field.exact:
             return super().candidate(F)
-        return Candidate(0.0, self._start_dual(), gram(self.primal(F)))
+        return Candidate(0.0, self._start_dual(), slice_gram(self.primal(F)))
 
     def multiplier(self) -> Array:
         """Return the multiplier."""
@@ -111,4 +112,4 @@ class Decompose(Block):
         (self.u,) = state
         self._split()
         self._aim()
-        return gram(self.A)
+        return slice_gram(self.A)

@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from tubal.algebra import slice_gram
 from tubal.input import Array, namespace
 from tubal.problem import Problem
-from tubal.solvers.blocks import Block, Candidate, Penalties, copy, gram
+from tubal.solvers.blocks import Block, Candidate, Penalties, copy
 from tubal.solvers.decompose import Decompose
 from tubal.solvers.driver import Driver, Outcome
 from tubal.solvers.engines import Engine
@@ -302,7 +303,7 @@ class Follower:
         field, Z = self.block.field, self._feasible()
         dual = self.block.candidate(F).dual
         noise = 0.0 if field.exact else field.misfit(field.push(Z * field.s[..., None]))
-        return Candidate(noise, dual, gram(Z))
+        return Candidate(noise, dual, slice_gram(Z))
 
 
 def _following(make: Callable[[Penalties, Part], Block], penalties: Penalties, part: Part) -> Any:

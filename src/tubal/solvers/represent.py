@@ -22,10 +22,11 @@ from abc import abstractmethod
 
 import numpy as np
 
+from tubal.algebra import slice_gram
 from tubal.input import Array, namespace
 from tubal.noise import sample_norms
 from tubal.reduction import reciprocal
-from tubal.solvers.blocks import Block, Penalties, copy, gram
+from tubal.solvers.blocks import Block, Penalties, copy
 from tubal.solvers.fields import Original, Reduced, slice_inner
 from tubal.solvers.kernels import Passes, passes
 
@@ -69,7 +70,7 @@ class Represent(Block):
     def set_penalties(self, penalties: Penalties) -> Array:
         """Change the penalties; J and the multiplier stay what they are."""
         self._rescale(penalties)
-        return gram(self.A)
+        return slice_gram(self.A)
 
     def _rescale(self, penalties: Penalties) -> None:
         self.A -= self.y
@@ -175,7 +176,7 @@ class RepresentReduced(Represent):
         J, Y = state
         self.y = self.field.s[..., None] / self.penalties.b1 * Y
         self.A = J + self.y
-        return gram(self.A)
+        return slice_gram(self.A)
 
 
 class RepresentOriginal(Represent):
@@ -240,7 +241,7 @@ class RepresentOriginal(Represent):
         self.y = field.pull(self.Y) * (field.s / b1)[..., None]
         self.G = (field.X - field.push(J * field.s[..., None])) * b2 + self.Y
         self.A = J + self.y
-        return gram(self.A)
+        return slice_gram(self.A)
 
 
 class Fast(Represent):

@@ -38,7 +38,7 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
     points = np.round(X, ALIKE)
     if 2 <= len(X) <= SMALL:
         a, b, costs, _ = linkage(points, "ward").T
-        distinct = 1 + np.count_nonzero(costs)
+        distinct = 1 + int(np.count_nonzero(costs))
         found = _cut((a.astype(int), b.astype(int), costs), len(X), min(n_clusters, distinct))
         return np.unique(found, return_inverse=True)[1]
     _, first, point, count = np.unique(
