@@ -252,6 +252,7 @@ class TestSelect:
         X, labels = planted("dct", 1)
         kept = labels < 4
         monkeypatch.setattr(selection, "MOST_SAMPLES", 50)
+        monkeypatch.setattr(selection, "CLOSE", 1.0)
         found, again, other = (
             choose(X, kept=kept, n_clusters=4, random_state=seed) for seed in (0, 0, 1)
         )
@@ -268,8 +269,29 @@ class TestSelect:
         monkeypatch.setattr(selection, "ENOUGH_SAMPLES", 30)
         monkeypatch.setattr(selection, "PER_CLUSTER", 10)
         X, _ = planted("dct")
-        found = choose(X, [View("dct"), View("dft")], n_clusters=n_clusters)
-        assert len(found.chosen.labels) == looked_at < len(X)
+        for close, share in ((1.0, 1), (0.0, 2)):  # half of them when the first look is enough
+            monkeypatch.setattr(selection, "CLOSE", close)
+            found = choose(X, [View("dct"), View("dft")], n_clusters=n_clusters)
+            assert len(found.chosen.labels) == looked_at // share < len(X)
+
+    def test_close_calls_get_a_second_look(self, monkeypatch):
+        """On more samples, among the views that were close; the others follow."""
+        monkeypatch.setattr(selection, "MOST_SAMPLES", 60)
+        X, _ = planted("dct", noise=0.5)
+        choices = [View("dct"), View("dft"), View("dct", 1), View("none", None)]
+        monkeypatch.setattr(selection, "CLOSE", 0.0)
+        first = choose(X, choices, n_clusters=4).candidates
+        assert {len(one.labels) for one in first} == {30}
+        ratings = [one.rating for one in first]
+        monkeypatch.setattr(selection, "CLOSE", ratings[0] - ratings[2] + 1e-9)
+        found = choose(X, choices, n_clusters=4).candidates
+        assert [len(one.labels) for one in found] == [60, 60, 60, 30]
+        assert {one.view for one in found[:3]} == {one.view for one in first[:3]}
+        assert found[3] == first[3]
+        again = [one.rating for one in found[:3]]
+        assert again == sorted(again, reverse=True)
+        alone = choose(X, choices[:1], n_clusters=4).candidates
+        assert [len(one.labels) for one in alone] == [30]  # nothing to be close to
 
     def test_a_handicap_is_shown(self):
         X, _ = planted("dct")
@@ -281,7 +303,8 @@ class TestSelect:
         assert f"not {vectors}" in str(found)
 
     def test_more_clusters_than_samples_looked_at(self, monkeypatch):
-        monkeypatch.setattr(selection, "MOST_SAMPLES", 10)
+        monkeypatch.setattr(selection, "MOST_SAMPLES", 20)
+        monkeypatch.setattr(selection, "CLOSE", 0.0)
         X, _ = planted("dct")
         assert choose(X, [View("dct"), View("dft")], n_clusters=40).n_clusters == 10
 

@@ -30,9 +30,14 @@ from tubal.representation import Representation
 from tubal.scales import Distance, View, in_range
 
 MOST_SAMPLES = 2000
-ENOUGH_SAMPLES = 400
+ENOUGH_SAMPLES = 800
 PER_CLUSTER = 20
-"""From larger sets PER_CLUSTER samples a cluster are drawn for the choice, within these limits."""
+"""From larger sets PER_CLUSTER samples a cluster are drawn for the choice, within these limits.
+
+Half of them are looked at first, and all of them in views that are CLOSE to the best one.
+"""
+
+CLOSE = 0.015
 
 COMPARED = (0.5, 1.0)
 """Effective ranks at which views are compared, as multiples of the suggested one."""
@@ -92,7 +97,7 @@ class Candidate:
     rank : float
         Effective rank that the spectrum suggests, NaN for distances.
     labels : int array
-        Its partition of the samples that were looked at.
+        Its partition of the samples that were looked at; of the best ones these are the same.
     handicap : float
         What its modularity has to be larger by, to count as equal.
     """
@@ -223,18 +228,24 @@ def select(
     """
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
-    chosen = np.flatnonzero(kept)
+    if candidates is None:
+        candidates = views(rows.samples.values.shape[1:], scaled=bool(np.ptp(rows.divisors())))
     most = MOST_SAMPLES
     if n_clusters is not None:
         most = min(max(ENOUGH_SAMPLES, PER_CLUSTER * n_clusters), most)
-    if len(chosen) > most:
-        chosen = rng.permutation(chosen)[:most]
-        kept = np.isin(np.arange(len(kept)), chosen)
-    if candidates is None:
-        candidates = views(rows.samples.values.shape[1:], scaled=bool(np.ptp(rows.divisors())))
-    found = list(_judged(_alone(rows, kept, candidates), candidates, n_clusters, seed, n_jobs))
-    ordered = sorted(found, key=lambda candidate: candidate.rating, reverse=True)
-    return Selection(tuple(ordered), len(np.unique(ordered[0].labels)))
+    order = rng.permutation(np.flatnonzero(kept))[:most]
+
+    def look(count: int, some: Sequence[View]) -> list[Candidate]:
+        taken = np.isin(np.arange(len(kept)), order[:count])
+        found = list(_judged(_alone(rows, taken, some), some, n_clusters, seed, n_jobs))
+        return sorted(found, key=lambda candidate: candidate.rating, reverse=True)
+
+    found = look(most // 2, candidates)
+    close = [each for each in found if each.rating >= found[0].rating - CLOSE]
+    if len(order) > most // 2 and len(close) > 1:
+        again = [view for view in candidates if any(view is each.view for each in close)]
+        found = look(most, again) + found[len(close) :]
+    return Selection(tuple(found), len(np.unique(found[0].labels)))
 
 
 @dataclass(frozen=True, eq=False)
