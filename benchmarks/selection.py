@@ -1,4 +1,4 @@
-"""What `transform="auto"` costs: a fit that chooses, over a fit with the choice given.
+"""What choosing costs: a fit that chooses view and neighbourhood, over one with both given.
 
     [TUBAL_DATA=...] python benchmarks/selection.py
 
@@ -36,7 +36,7 @@ def main() -> None:
             sets[name] = draw_images(0, name=name, outliers=100 if name != "umist" else 0).X, count
     for name, (X, count) in sets.items():
         found = ORTLRR(count, random_state=0).fit(X)
-        graph = MultiScale(view=found.selection_.view)
+        graph = MultiScale(found.selection_.n_neighbors, view=found.selection_.view)
         auto = seconds(ORTLRR(count, random_state=0), X)
         fixed = seconds(ORTLRR(count, transform="dft", graph=graph, random_state=0), X)
         word = "holds" if auto <= GOAL * fixed else "FAILS"

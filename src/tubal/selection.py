@@ -34,10 +34,12 @@ ENOUGH_SAMPLES = 800
 PER_CLUSTER = 20
 """From larger sets PER_CLUSTER samples a cluster are drawn for the choice, within these limits.
 
-Half of them are looked at first, and all of them in views that are CLOSE to the best one.
+Half of them are looked at first, and all of them in views that are CLOSE to the best one, if that
+is MORE by half.
 """
 
 CLOSE = 0.015
+MORE = 1.5
 
 COMPARED = (0.5, 1.0)
 """Effective ranks at which views are compared, as multiples of the suggested one."""
@@ -240,9 +242,10 @@ def select(
         found = list(_judged(_alone(rows, taken, some), some, n_clusters, seed, n_jobs))
         return sorted(found, key=lambda candidate: candidate.rating, reverse=True)
 
-    found = look(most // 2, candidates)
+    first = most // 2
+    found = look(first, candidates)
     close = [each for each in found if each.rating >= found[0].rating - CLOSE]
-    if len(order) > most // 2 and len(close) > 1:
+    if len(order) >= MORE * first and len(close) > 1:
         again = [view for view in candidates if any(view is each.view for each in close)]
         found = look(most, again) + found[len(close) :]
     return Selection(tuple(found), len(np.unique(found[0].labels)))
