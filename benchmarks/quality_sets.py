@@ -385,9 +385,6 @@ def panel(delay: float, length: int, rng: np.random.Generator) -> np.ndarray:
     return pulse + 0.2 * rng.standard_normal((8, length))
 
 
-# ---- small tools --------------------------------------------------------------------------------
-
-
 def gestures(seed: int, per_class: int = 40, outliers: int = 14, length: int = 50) -> Drawn:
     """Draw gestures of seven kinds as three axes of a sensor see them, and random walks.
 
@@ -413,6 +410,9 @@ def gesture(kind: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarr
     about, by = rng.standard_normal(3), np.deg2rad(rng.uniform(-15, 15))
     turn = spatial.transform.Rotation.from_rotvec(by * about / np.linalg.norm(about)).as_matrix()
     return rng.uniform(0.7, 1.3) * (turn @ curve) + 0.15 * rng.standard_normal((3, length))
+
+
+# ---- small tools --------------------------------------------------------------------------------
 
 
 def with_outliers(X: np.ndarray, labels: np.ndarray, odd: np.ndarray) -> Drawn:

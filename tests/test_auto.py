@@ -260,6 +260,10 @@ class TestState:
         np.testing.assert_array_equal(est.labels_, fitted.labels_)
         np.testing.assert_array_equal(est.predict(new), fitted.predict(new))
 
+    def test_relabel_with_a_given_view(self, data):
+        est = fit(data[0], transform="dct").relabel(n_clusters=3)
+        assert est.selection_.n_clusters == est.n_clusters_ == 3
+
     def test_number_of_clusters_unknown(self):
         X, labels = planted()
         est = fit(X, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from tubal import Dask, Lambda, solve, use_engine
 from tubal.datasets import make_tensor_subspaces
 from tubal.solvers import Published, Threads, Watcher, watch
 from tubal.solvers.blocks import Penalties
-from tubal.solvers.engines.dask import Cargo
+from tubal.solvers.engines.dask import Cargo, Shard
 from tubal.solvers.entry import prepare
 from tubal.solvers.parts import Part, zero_block
 
@@ -51,6 +52,18 @@ ROWS = {
     "published": {"solver": "published"},
     "published TRPCA": {"solver": Published(), "dictionary": "identity", "noise": "l1"},
 }
+
+
+class Worker:
+    """A block that tells who works on it."""
+
+    def who(self):
+        return threading.get_ident()
+
+
+def test_a_worker_uses_its_threads():
+    shard = Shard(Cargo([Worker] * 4), 2)
+    assert len(set(shard.each("who", ()))) == 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

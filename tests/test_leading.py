@@ -6,7 +6,7 @@ import pytest
 from tubal import solve
 from tubal.datasets import make_tensor_subspaces
 from tubal.problem import Lambda
-from tubal.solvers import Certified, leading, watch
+from tubal.solvers import Certified, certified, leading, watch
 from tubal.solvers.entry import prepare
 from tubal.solvers.leading import Leading
 from tubal.solvers.watching import Watcher
@@ -34,9 +34,17 @@ def lead(X, transform="dft", rank=3.0):
     return Leading.of(problem, problem.theta_of_lam(lam)), lam
 
 
+@pytest.fixture(params=[False, True], ids=["double", "single first"])
+def single(request, monkeypatch):
+    """Small problems in double precision, or first in single precision as large ones are."""
+    if request.param:
+        monkeypatch.setattr(certified, "SINGLE_SIZE", 1)
+    return request.param
+
+
 @pytest.mark.parametrize("n3", [1, 4])
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-8])
-def test_the_same_optimum(n3, tol):
+def test_the_same_optimum(n3, tol, single):
     X = fading(n3=n3)
     found, lam = lead(X)
     assert 1 <= found.count < 0.6 * 40
@@ -60,15 +68,19 @@ def test_the_value_is_that_of_the_whole_program():
     assert nuclear + lam * left == pytest.approx(solution.certificate.primal, rel=1e-9)
 
 
-def test_zeros_are_exact():
-    """Samples that are explained have no noise at all, as without working sets."""
+def test_zeros_are_exact(monkeypatch):
+    """Samples that are explained have no noise at all, however few directions come first."""
     data = make_tensor_subspaces(30, 6, 3, 2, 30, outliers=0.1, random_state=0)
-    few, whole = (
-        solve(data.X, lam=Lambda.relative(0.5), tol=1e-6, solver=s) for s in (Certified(), WHOLE)
-    )
-    np.testing.assert_array_equal(
-        np.linalg.norm(few.E, axis=(1, 2)) > 0, np.linalg.norm(whole.E, axis=(1, 2)) > 0
-    )
+    problem = problem_of(data.X)
+    lam = Lambda.relative(0.5).of(problem)
+    theta, r = problem.theta_of_lam(lam), problem.reduction.shape[1]
+    monkeypatch.setattr(leading, "LEAST", 1)
+    monkeypatch.setattr(leading, "SHARE", np.sort(problem.curvature.max(axis=0))[r // 2] / theta)
+    assert 1 < Leading.of(problem, theta).count <= r // 2 + 1
+    few, whole = (solve(data.X, lam=lam, tol=1e-6, solver=s) for s in (Certified(), WHOLE))
+    odd = np.linalg.norm(few.E, axis=(1, 2)) > 0
+    assert 0 < odd.sum() < len(data.X)
+    np.testing.assert_array_equal(odd, np.linalg.norm(whole.E, axis=(1, 2)) > 0)
 
 
 class TestRestriction:
@@ -149,7 +161,7 @@ class Stopper(Watcher):
 
 
 @pytest.mark.parametrize("after", [3, 40])
-def test_an_interrupted_run_goes_on_as_if_nothing_had_been(after):
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(after, single):
     X = fading(n3=4)
     found, lam = lead(X)
     options = {"lam": lam, "tol": 1e-9}
@@ -164,6 +176,18 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(after):
         again = solve(X, **options)
     assert abs(again.n_iter - straight.n_iter) <= 10  # certificates come at other iterations
     np.testing.assert_allclose(again.L, straight.L, atol=1e-6)
+
+
+def test_single_precision_is_left_where_it_leads_nowhere(single):
+    """Samples that differ from their mean by a hundred thousandth of it."""
+    rng = np.random.default_rng(0)
+    low = rng.standard_normal((120, 4)) @ rng.standard_normal((4, 40))
+    X = (1 + 1e-5 * low + 1e-7 * rng.standard_normal((120, 40)))[..., None]
+    X /= np.linalg.norm(X, axis=(1, 2), keepdims=True)
+    _, lam = lead(X)
+    solution = solve(X, lam=lam)
+    assert solution.certificate.gap <= 1e-4
+    assert solution.n_iter < 400
 
 
 def test_a_warm_start_is_taken_as_it_is():

@@ -282,7 +282,7 @@ class TestTables:
         assert tables.ranks(found, ["a"]) == {"x": [1.5], "y": [1.5], "z": [3]}
 
     def test_ranks_part_known_from_new_sets(self):
-        rows = [*clusterings("digits", 0.9, 0.8), *clusterings("panels+15", 0.6, 0.9)]
+        rows = [*clusterings("digits", 0.9, 0.8), *clusterings("gestures+14", 0.6, 0.9)]
         text = tables.ranks_table(rows)
         assert "| ACC | known | tubal | 1.0 | 1 of 1 | 0.000 |" in text
         assert "| ACC | new | tubal | 2.0 | 0 of 1 | 0.300 |" in text

@@ -290,6 +290,8 @@ class TestSelect:
         assert found[3] == first[3]
         again = [one.rating for one in found[:3]]
         assert again == sorted(again, reverse=True)
+        unknown = choose(X, choices).candidates
+        assert len({len(np.unique(one.labels)) for one in unknown}) == 1
         alone = choose(X, choices[:1], n_clusters=4).candidates
         assert [len(one.labels) for one in alone] == [30]  # nothing to be close to
 
@@ -410,7 +412,22 @@ class TestTie:
         assert found.clusters.confidence == count.confidence
         assert metrics.clustering_accuracy(labels, found.clusters.labels) == 1
 
-    def test_threads_do_not_matter(self):
+    def test_eigenvalues_are_those_of_the_graph_taken(self, monkeypatch):
+        """Also where the number of clusters was estimated in another graph."""
+        X = noisy(4.0)
+        rows, kept = given_as(X), np.ones(len(X), bool)
+        monkeypatch.setattr(selection, "AGREES", -2.0)  # any other number than the first
+        graph = MultiScale((5, 4, 7), view=View("dct"))
+        found = tie(graph, rows, kept, spectral.Cut(), random_state=0)
+        assert found.neighbourhoods[0].count != 5
+        count = spectral.estimate_n_clusters(graph.build(rows, kept), random_state=0)
+        values = found.clusters.eigenvalues
+        assert len(values) == len(count.eigenvalues) > found.clusters.n_clusters
+        expected = 1 - spectral.embed(found.affinity, len(values), random_state=0).values
+        np.testing.assert_allclose(values, expected, atol=1e-8)
+
+    def test_threads_do_not_matter(self, monkeypatch):
+        monkeypatch.setattr(selection, "MANY", 1)
         X = noisy()
         rows, kept = given_as(X), np.ones(len(X), bool)
         one, two = (

@@ -12,8 +12,9 @@ import functools
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -161,41 +162,64 @@ def threaded(function: Callable[[T], R], items: Sequence[T], threads: int) -> li
     Inside of such a thread there are no further ones.
     """
     with serial_blas():
-        if threads == 1 or len(items) < 2 or _POOLS.inside:
+        if threads == 1 or len(items) < 2 or _POOL.inside:
             return [function(item) for item in items]
-        return _POOLS.run(function, items, min(threads, len(items)))
+        return _POOL.run(function, items, min(threads, len(items)))
 
 
-class _Pools(threading.local):
+class _Pool(threading.local):
     """Threads that stay: to start one takes longer than most of the work that they are given.
 
-    Every Python thread has its own, one pool for each number of threads.
+    Every Python thread has its own, as many as it has asked for at most.
     """
+
+    _pool: ThreadPoolExecutor | None
+    _size: int
 
     def __init__(self) -> None:
         self.inside = False  # whether this thread belongs to a pool
-        self._made: dict[int, ThreadPoolExecutor] = {}
+        self.forget()
 
     def run(self, function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
         """Compute with so many threads; when one piece fails, those not yet begun are left."""
-        if threads not in self._made:
-            self._made[threads] = ThreadPoolExecutor(threads, "tubal", initializer=self._enter)
-        work = [self._made[threads].submit(function, item) for item in items]
+        if threads > self._size or self._pool is None:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False)
+            self._pool = ThreadPoolExecutor(threads, "tubal", initializer=self._enter)
+            self._size = threads
+        left, results = deque(range(len(items))), dict[int, R]()
+
+        def work() -> None:
+            while True:
+                try:
+                    i = left.popleft()
+                except IndexError:
+                    return
+                try:
+                    results[i] = function(items[i])
+                except BaseException:
+                    left.clear()
+                    raise
+
+        begun: list[Future[None]] = []
         try:
-            return [piece.result() for piece in work]
+            for _ in range(threads):
+                begun.append(self._pool.submit(work))
+            for future in begun:
+                future.result()
         finally:
-            for piece in work:
-                piece.cancel()
-            wait(work)
+            left.clear()
+            wait(begun)
+        return [results[i] for i in range(len(items))]
 
     def _enter(self) -> None:
         self.inside = True
 
     def forget(self) -> None:
         """Leave the threads behind that a fork has not taken along."""
-        self._made = {}
+        self._pool, self._size = None, 0
 
 
-_POOLS = _Pools()
+_POOL = _Pool()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOLS.forget)
+    os.register_at_fork(after_in_child=_POOL.forget)

@@ -142,14 +142,15 @@ class Selection:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Best first; the first one was chosen. Empty when the view was not open.
+        Best first; the first one was chosen. Those that were close to the best on the first look
+        come before the others, and were judged on more samples. Empty when the view was not open.
     n_clusters : int
         Number of clusters that the partitions had.
     neighbourhoods : tuple of Neighbourhood
         The first one was chosen, the others follow by agreement. Empty when the number was not
         open.
     lam : float or None
-        Weight of the noise in the program; None for methods without one.
+        Weight of the noise that `lam="auto"` chose; None when it was given or there is none.
     """
 
     candidates: tuple[Candidate, ...]
@@ -237,17 +238,21 @@ def select(
         most = min(max(ENOUGH_SAMPLES, PER_CLUSTER * n_clusters), most)
     order = rng.permutation(np.flatnonzero(kept))[:most]
 
-    def look(count: int, some: Sequence[View]) -> list[Candidate]:
+    least = min(_handicap(view, rows) for view in candidates)  # where all have one, none has
+
+    def look(count: int, some: Sequence[View], k: int | None) -> list[Candidate]:
         taken = np.isin(np.arange(len(kept)), order[:count])
-        found = list(_judged(_alone(rows, taken, some), some, n_clusters, seed, n_jobs))
+        found = list(_judged(_alone(rows, taken, some), some, k, seed, n_jobs))
+        found = [replace(each, handicap=each.handicap - least) for each in found]
         return sorted(found, key=lambda candidate: candidate.rating, reverse=True)
 
     first = most // 2
-    found = look(first, candidates)
+    found = look(first, candidates, n_clusters)
     close = [each for each in found if each.rating >= found[0].rating - CLOSE]
     if len(order) >= MORE * first and len(close) > 1:
+        count = len(np.unique(found[0].labels)) if n_clusters is None else n_clusters
         again = [view for view in candidates if any(view is each.view for each in close)]
-        found = look(most, again) + found[len(close) :]
+        found = look(most, again, count) + found[len(close) :]
     return Selection(tuple(found), len(np.unique(found[0].labels)))
 
 
@@ -318,6 +323,10 @@ def tie(
     best = int(np.argmax(lead))
     order = [best, *(i for i in np.argsort(-np.array(rated), kind="stable") if i != best)]
     clusters = replace(taken[best][1], confidence=found[0][0].confidence)
+    if begun and best:  # as many eigenvalues as the estimate has looked at
+        more = len(begun[0][0].eigenvalues)
+        values = spectral.embed(_among(graphs[best], kept), more, random_state=random_state).values
+        clusters = replace(clusters, eigenvalues=1 - values)
     return Tied(
         graphs[best], clusters, tuple(Neighbourhood(graph.choices[i], rated[i]) for i in order)
     )
@@ -365,17 +374,16 @@ def _judged(
         n_clusters = _number(graphs, seed)
     k = min(n_clusters, rows.samples.n_samples)
     cuts = threaded(lambda W: QUICK_CUT(W, k, seed).labels, graphs, jobs)
-    columns = rows.samples.values[0].size if rows.samples.table else None
-    handicaps = [_handicap(view, columns) for view in candidates]
-    for view, (W, rank), labels, handicap in zip(candidates, made, cuts, handicaps, strict=True):
+    for view, (W, rank), labels in zip(candidates, made, cuts, strict=True):
         modularity = spectral.modularity(W, labels)
-        yield Candidate(view, modularity, rank, labels, handicap - min(handicaps))
+        yield Candidate(view, modularity, rank, labels, _handicap(view, rows))
 
 
-def _handicap(view: View, columns: int | None) -> float:
-    """Return what a view has to be better by; `columns` are those of a table."""
-    if columns is not None:
-        return 0.0 if isinstance(view, Distance) and view.sized else UNIT_NORM / columns
+def _handicap(view: View, rows: Representation) -> float:
+    """Return what a view of these samples has to be better by."""
+    if rows.samples.table:
+        sized = isinstance(view, Distance) and view.sized
+        return 0.0 if sized else UNIT_NORM / rows.samples.values[0].size
     made = isinstance(view.transform, str) and view.transform == "data"
     return CLEARLY * (view.axis is None or made)
 

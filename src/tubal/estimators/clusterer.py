@@ -281,7 +281,8 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         result = tied.clusters
         if tied.neighbourhoods:
             chosen = self.__dict__.get("selection_", Selection((), result.n_clusters))
-            self.selection_ = replace(chosen, neighbourhoods=tied.neighbourhoods)
+            count = chosen.n_clusters if chosen.candidates else result.n_clusters
+            self.selection_ = replace(chosen, n_clusters=count, neighbourhoods=tied.neighbourhoods)
         if "selection_" in self.__dict__ and is_auto(getattr(self._frozen, "lam", None)):
             self.selection_ = replace(self.selection_, lam=self.lam_)
         self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, tied.affinity

@@ -38,7 +38,8 @@ from tubal.solvers.watching import Snapshot, watching
 LEADING_TOL = 5e-5
 """The leading directions are solved no further: the others matter by about as much."""
 SINGLE_TOL = 1e-4
-SINGLE_ITERATIONS = 150
+FIRST_ITERATIONS = 150
+"""Neither goes on for longer: single precision may never reach its goal."""
 SINGLE_SIZE = 50_000
 SOON = 10
 """The gap after so few iterations is foreseen well enough."""
@@ -108,13 +109,14 @@ class Certified:
             run.leading = leading
             first = in_single(leading.problem) if single else leading.problem
             run.enter(first, state and leading.cut(state), penalties, theta)
-            run.iterate(max(tol / 2, SINGLE_TOL if single else LEADING_TOL), max_iter)
+            enough = max(tol / 2, SINGLE_TOL if single else LEADING_TOL)
+            run.iterate(enough, min(max_iter, FIRST_ITERATIONS))
             state = run.suspend(tol, max_iter)
             single = False
         if single:
             run.enter(in_single(problem), state, penalties, theta)
             run.iterate(
-                max(tol, SINGLE_TOL), min(max_iter, SINGLE_ITERATIONS), trust=tol >= SINGLE_TOL
+                max(tol, SINGLE_TOL), min(max_iter, FIRST_ITERATIONS), trust=tol >= SINGLE_TOL
             )
             state = run.suspend(tol, max_iter)
         run.enter(problem, state, penalties, theta)

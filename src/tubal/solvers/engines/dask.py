@@ -45,7 +45,7 @@ class Shard:
     """The blocks of one worker: lives there, as an actor."""
 
     def __init__(self, cargo: Cargo, threads: int) -> None:
-        self._engine = Threads(threads)
+        self._engine = Threads(threads, small=0)
         with ExitStack() as stack:
             stack.enter_context(self._engine)
             self._engine.place(cargo.makers)
@@ -178,6 +178,10 @@ class Dask(Engine):
     def total(self, method: str, *arguments: Any) -> Any:
         """Return the sum of the results of a method: of each worker first, then of all."""
         return reduce(iadd, self._ask("total", method, arguments))
+
+    def expect(self, size: int) -> None:
+        """Hear how many numbers the problem has whose blocks come next."""
+        self._local.expect(size)
 
     def over(self, function: Callable[[slice], Any], n: int) -> list[Any]:
         """Spread the pieces of `range(n)` over threads of the client."""

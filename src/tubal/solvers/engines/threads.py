@@ -34,11 +34,18 @@ class Threads(Engine):
         Size of one array of a block, small enough for the caches of a core. Blocks of large
         slices are larger: they have as many samples as slices have rows, unless there were fewer
         than eight of them.
+    small : int
+        Problems of fewer numbers are one block, and left to one thread.
     """
 
-    small = SMALL
-
-    def __init__(self, n_jobs: int | None = None, max_block_bytes: int = MAX_BLOCK_BYTES) -> None:
+    def __init__(
+        self,
+        n_jobs: int | None = None,
+        max_block_bytes: int = MAX_BLOCK_BYTES,
+        *,
+        small: int = SMALL,
+    ) -> None:
+        self.small = small
         effective_jobs(n_jobs)
         self.n_jobs = n_jobs
         self.max_block_bytes = check_block_bytes(max_block_bytes)
