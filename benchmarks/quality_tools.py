@@ -1,8 +1,9 @@
 """The tools of `benchmarks/quality.py`: what clusters samples, scores outliers, or both.
 
 A tool is a function of samples, number of clusters, whether there are outliers at all, and a seed;
-it returns an `Outcome`. Tools of scikit-learn see samples as rows, once as they are and once with
-unit norm, and keep their defaults but for what is written here.
+it returns an `Outcome`. Tools of scikit-learn and of other packages see samples as rows, once as
+they are and once with unit norm, and keep their defaults but for what is written here. HDBSCAN has
+no parameter for the number of clusters; the names of its rows say so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
@@ -86,7 +87,7 @@ def ours(X: np.ndarray, n_clusters: int, outliers: bool, seed: int) -> Outcome:
     """Run the defaults; whether there are outliers is not told."""
     fitted = ORTLRR(n_clusters, random_state=seed).fit(X)
     return Outcome(
-        fitted.labels_, fitted.outlier_scores_, fitted.outliers_, str(fitted.selection_.view)
+        fitted.labels_, fitted.outlier_scores_, fitted.outliers_, str(fitted.selection_.chosen)
     )
 
 
@@ -132,6 +133,42 @@ def kmeans(rows: np.ndarray, n_clusters: int, seed: int) -> Outcome:
     return Outcome(KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(rows))
 
 
+def density(rows: np.ndarray, **options: Any) -> Outcome:
+    """Run HDBSCAN. What it calls noise has no cluster, as a sample that was removed."""
+    labels = HDBSCAN(copy=True, **options).fit_predict(rows)
+    return Outcome(labels, note=_found(labels))
+
+
+def hdbscan(rows: np.ndarray, n_clusters: int, seed: int) -> Outcome:
+    size = min(50, *rows.shape)
+    return density(PCA(size, random_state=seed).fit_transform(rows))
+
+
+def umap(rows: np.ndarray, n_clusters: int, seed: int) -> Outcome:
+    """Run UMAP and HDBSCAN as "Using UMAP for clustering" of UMAP's documentation does.
+
+    The smallest cluster there has 500 of 70,000 samples; here it has the same share.
+    """
+    from umap import UMAP
+
+    model = UMAP(n_neighbors=min(30, len(rows) - 1), min_dist=0.0, random_state=seed)
+    least = max(5, len(rows) // 140)
+    return density(model.fit_transform(rows), min_samples=10, min_cluster_size=least)
+
+
+def evoc(rows: np.ndarray, n_clusters: int, seed: int) -> Outcome:
+    """Run EVoC; it is told the number of clusters, which it takes as a hint."""
+    from evoc import EVoC
+
+    model = EVoC(approx_n_clusters=n_clusters, random_state=seed)
+    labels = np.asarray(model.fit_predict(np.ascontiguousarray(rows, dtype=np.float32)))
+    return Outcome(labels, note=_found(labels))
+
+
+def _found(labels: np.ndarray) -> str:
+    return f"{labels.max() + 1} clusters, {(labels == -1).mean():.0%} noise"
+
+
 def forest(rows: np.ndarray, n_clusters: int, seed: int) -> Outcome:
     model = IsolationForest(random_state=seed).fit(rows)
     scores = -model.score_samples(rows)
@@ -164,7 +201,7 @@ def pyod(rows: np.ndarray, n_clusters: int, seed: int, *, name: str) -> Outcome:
 
 
 def _both(name: str, method: Any, **what: Any) -> list[Tool]:
-    """Return a tool of scikit-learn on samples as they are, and on those of unit norm."""
+    """Return a tool on samples as they are, and on those of unit norm."""
     return [
         Tool(name + (UNIT if unit else ""), partial(_simple, unit=unit, method=method), **what)
         for unit in (False, True)
@@ -187,9 +224,14 @@ TOOLS: dict[str, Tool] = {
         _literature(RPCA, "R-PCA", solver="certified", tol=1e-2),
         _literature("SSC", "SSC"),
         _literature("SSC-OMP", "SSC-OMP", slow=False),
+        _literature("EnSC", "EnSC"),
+        *(_literature(f"LSR, {w:g}", "LSR", slow=False, weight=w) for w in (0.1, 0.01, 0.001)),
         *_both(SPECTRAL, spectral, clusters=True),
         *_both("Ward", ward, clusters=True),
         *_both("k-means", kmeans, clusters=True),
+        *_both("HDBSCAN on PCA, k not told", hdbscan, clusters=True),
+        *_both("UMAP + HDBSCAN, k not told", umap, clusters=True, needs="umap"),
+        *_both("EVoC", evoc, clusters=True, needs="evoc"),
         *_both("isolation forest", forest, detects=True),
         *_both("kNN distance", distance, detects=True),
         *_both("LOF", lof, detects=True),

@@ -28,7 +28,7 @@ FLOW = (
     "solvers",
     "sparse",
     "representation",
-    "scales",
+    "similarity",
     "outliers",
     "graph",
     "spectral",

@@ -114,6 +114,7 @@ def test_an_experiment_is_well_formed(name):
     names = experiment.all_methods()
     assert len(set(names)) == len(names)
     assert names[: len(experiment.methods)] == experiment.methods
+    assert not {"LSR", "EnSC"} & set(experiment.methods)  # not in the tables of the paper
     for method in experiment.methods:
         assert find(method).name == method
         assert (method + CERTIFIED in names) == (method not in ("SSC", "SSC-OMP"))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -140,9 +141,9 @@ def test_the_number_of_clusters_can_be_found(capsys):
 
 
 def test_warnings_become_lines(capsys):
-    assert run("cluster", "toys.npz", "-k", 3, "--max-iter", 2) == 0
+    assert run("cluster", "toys.npz", "-k", 3, "--max-iter", 1, "--tol", 1e-9) == 0
     err = capsys.readouterr().err
-    assert err.startswith("warning: stopped after 2 iterations: the duality gap is ")
+    assert err.startswith("warning: stopped after 1 iteration")
     assert err.endswith("Raise --max-iter, or accept it with a larger --tol\n")
 
 
@@ -264,7 +265,11 @@ def test_a_folder_of_pictures(capsys, pictures, tmp_path):
 def test_predict_resizes_pictures_as_the_model_needs_them(capsys, pictures, tmp_path):
     image = pytest.importorskip("PIL.Image")
     assert run("cluster", "pictures", "-k", 2) == 0
-    labels = {row["name"]: row["label"] for row in table("tubal-pictures/labels.csv")}
+    rows = table("tubal-pictures/labels.csv")
+    usual = {
+        kind: Counter(row["label"] for row in rows if row["name"].startswith(kind)).most_common(1)
+        for kind in ("apples", "pears")
+    }
     (tmp_path / "more").mkdir()
     for kind in ("apples", "pears"):
         large = image.fromarray(picture(kind, 77)).resize((30, 36), image.Resampling.NEAREST)
@@ -273,8 +278,8 @@ def test_predict_resizes_pictures_as_the_model_needs_them(capsys, pictures, tmp_
     assert run("predict", "tubal-pictures", "more") == 0
     out, err = capsys.readouterr()
     found = {row["name"]: row["label"] for row in csv.DictReader(out.splitlines())}
-    assert found["apples.png"] == labels["apples0/00.png"]
-    assert found["pears.png"] == labels["pears0/03.png"]
+    assert found["apples.png"] == usual["apples"][0][0]
+    assert found["pears.png"] == usual["pears"][0][0]
     assert err.startswith("2 pictures of 12 x 10\n")
 
 
@@ -420,6 +425,7 @@ def test_a_mask_makes_holes(capsys):
         ("--transform means nothing to --method LRR", ["toys.npz", "--method=LRR"]),
         ("--lam means nothing to --method SSC", ["toys.npz", "--method=SSC", "--lam", "1"]),
         ("TNN+SSC fills them first", ["holes.npy", "--method", "SSC"]),
+        ("TNN+LSR fills them first", ["holes.npy", "--method", "LSR"]),
         ("invalid choice: 'fft'", ["toys.npz", "--transform", "fft"]),
         ("a number above 0, auto, or one of", ["toys.npz", "--lam", "-1"]),
         ("a number above 0, auto, or one of", ["toys.npz", "--lam", "paper:x"]),

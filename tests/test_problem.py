@@ -10,7 +10,7 @@ import naive
 import oracles
 from tubal import noise as noises
 from tubal.input import read
-from tubal.problem import Lambda, Problem, resolve_lam
+from tubal.problem import Lambda, Problem, resolve_lam, suggested_rank
 from tubal.reduction import reduce
 from tubal.transforms import resolve
 
@@ -734,36 +734,51 @@ GRADED = np.array([4.0, 3.9, 3.7, 3.5, 3.4, 3.0, 2.9, 2.5, 2.4, 2.0, 1.9, 1.0])
 STEEP = 4.0 ** -np.arange(12)
 
 
-def test_auto_takes_the_stable_rank():
-    """`sum s^2 / max s^2` between the least rank and half of the rank."""
+def test_auto_takes_a_multiple_of_the_stable_rank():
+    """`sum s^2 / max s^2`, but at least 2."""
     s = GRADED.copy()
     s[5:] /= 4
     stable = sum(x * x for x in s) / 16
     assert 2 < stable < 6
     p = spectrum(s, s, n2=20)
-    explains(Lambda.auto().of(p), p, stable)
-    explains(Lambda.auto(stable + 0.5).of(p), p, stable + 0.5)
+    for level in (0.3, 1.0, 1.7):
+        explains(Lambda.auto(level).of(p), p, level * stable)
     p = spectrum(STEEP, STEEP, n2=20)  # stable rank 1.07
-    explains(Lambda.auto().of(p), p, 2.0)
+    explains(Lambda.auto().of(p), p, 5.6)
+    explains(Lambda.auto(1).of(p), p, 2.0)
 
 
-def test_auto_takes_at_most_half_of_the_rank():
+def test_auto_suggests_at_most_half_of_the_rank():
     p = spectrum(GRADED, GRADED, n2=20)
     assert (GRADED**2).sum() / 16 > 6
-    explains(Lambda.auto().of(p), p, 6.0)
-    explains(Lambda.auto(11.0).of(p), p, 6.0)
+    explains(Lambda.auto(1).of(p), p, 6.0)
+    explains(Lambda.auto(0.5).of(p), p, 3.0)
     few = spectrum([5.0, 4.0, 3.0], [5.0, 4.0, 2.0])
-    explains(Lambda.auto().of(few), few, 1.5)
+    explains(Lambda.auto(1).of(few), few, 1.5)
+    uneven = spectrum([5.0, 4.0, 3.0, 1.0], [5.0, 4.0])  # ranks 4 and 2
+    explains(Lambda.auto(1).of(uneven), uneven, 1.5)
+
+
+def test_auto_takes_at_most_nine_tenths_of_the_rank():
+    """Of so many directions that a few are not explained even then, and lam tells the rank."""
+    s = 1.5 ** -np.arange(30.0)  # stable rank 1.8
+    p = spectrum(s, s, n2=40)
+    explains(Lambda.auto(13.3).of(p), p, 26.6)
+    for level in (13.5, 14, 1e300):
+        explains(Lambda.auto(level).of(p), p, 27.0)
+    few = spectrum([5.0, 4.0, 3.0], [5.0, 4.0, 2.0])
+    same(Lambda.auto().of(few), Lambda.effective_rank(2.7).of(few), 1e-7)
 
 
 def test_auto_averages_the_stable_rank_by_energy():
-    first, second = np.append([4.0, 2.0, 1.0], STEEP[2:11] / 4), GRADED / 8
+    first, second = np.append([4.0, 2.0, 1.0], STEEP[2:11] / 4), GRADED / 4
     energies = [sum(x * x for x in s) for s in (first, second)]
-    ranks = [energies[0] / 16, energies[1] / 0.25]
+    ranks = [energies[0] / 16, energies[1] / 1]
     stable = (energies[0] * ranks[0] + energies[1] * ranks[1]) / sum(energies)
     assert abs(stable - sum(ranks) / 2) > 1
+    assert 2 < stable < 6
     p = spectrum(first, second, n2=20)
-    explains(Lambda.auto(0.1).of(p), p, stable)
+    explains(Lambda.auto(1).of(p), p, stable)
 
 
 def test_auto_counts_twin_slices_twice():
@@ -779,30 +794,45 @@ def test_auto_counts_twin_slices_twice():
     energies = [sum(x * x for x in s) for s in spectra]
     ranks = [energies[0] / 16, energies[1] / 1]
     stable = (energies[0] * ranks[0] + 2 * energies[1] * ranks[1]) / (energies[0] + 2 * energies[1])
-    assert 0.1 < stable < 5
-    explains(Lambda.auto(0.1).of(p), p, stable)
+    assert 2 < stable < 5
+    explains(Lambda.auto(1).of(p), p, stable)
 
 
 def test_auto_of_tables():
-    """One slice: `(sum s)^2 / sum s^2`, from the least rank to half of the rank."""
+    """One slice: `(sum s)^2 / sum s^2`, from 2 to half of the rank."""
     s = STEEP.copy() + 0.02
     suggested = sum(s) ** 2 / sum(x * x for x in s)
     assert 2 < suggested < 6
     p = spectrum(s, n2=20, transform="none")
-    explains(Lambda.auto().of(p), p, suggested)
-    explains(Lambda.auto(4.0).of(p), p, 4.0)
+    explains(Lambda.auto(1).of(p), p, suggested)
+    explains(Lambda.auto(0.4).of(p), p, 0.4 * suggested)
     p = spectrum(GRADED, n2=20, transform="none")
     assert sum(GRADED) ** 2 / sum(GRADED**2) > 6
-    explains(Lambda.auto().of(p), p, 6.0)
+    explains(Lambda.auto(1).of(p), p, 6.0)
 
 
-def test_auto_of_tables_with_few_features():
-    """Half of the rank is below the least rank: nearly everything is explained."""
-    p = spectrum([5.0, 4.0, 3.0], transform="none")
-    same(Lambda.auto().of(p), Lambda.relative(0.9).of(p))
-    assert Lambda.auto(1.4).of(p) != Lambda.relative(0.9).of(p)
-    single = spectrum([5.0], transform="none")
-    same(Lambda.auto().of(single), Lambda.relative(0.9).of(single))
+@pytest.mark.parametrize("values", [[5.0, 4.0, 3.0], [5.0, 0.1], [5.0]])
+def test_auto_of_tables_with_few_features(values):
+    """Half of the rank is suggested, nine tenths are taken."""
+    p = spectrum(values, transform="none")
+    same(Lambda.auto().of(p), Lambda.effective_rank(0.9 * len(values)).of(p), 1e-7)
+    same(Lambda.auto(1).of(p), Lambda.effective_rank(0.5 * len(values)).of(p), 1e-7)
+
+
+def test_suggested_rank():
+    ones = np.ones((2, 8))
+    weights = np.array([1.0, 2.0])
+    assert suggested_rank(ones, weights) == 4  # half of the rank
+    assert suggested_rank(np.array([[3.0] + 7 * [1e-9]] * 2), weights) == 2
+    assert suggested_rank(np.zeros((2, 8)), weights) == 0
+    assert suggested_rank(np.zeros((1, 8)), weights[:1]) == 0
+    # 11/4 in the first slice, 1 in the second one, twice: energies 11 and 2 x 4.
+    s = np.array([[2.0, 2.0, 1.0, 1.0, 1.0, 0, 0, 0], [2.0, 0, 0, 0, 0, 0, 0, 0]])
+    s[1, 1:] = 1e-12
+    expected = (11 * 11 / 4 + 8 * 1) / 19
+    assert suggested_rank(s, weights) == pytest.approx(max(2, expected))
+    s[0] *= 10
+    assert suggested_rank(s, weights) == pytest.approx((1100 * 11 / 4 + 8) / 1108)
 
 
 @pytest.mark.parametrize("name", ["dft", "dct"])
@@ -814,11 +844,14 @@ def test_auto_does_not_depend_on_scale_and_order(name):
     assert Lambda.relative(0).of(make(X, transform=name)) < lam
 
 
+RULES = (Lambda.auto, "level"), (Lambda.entries, "alpha"), (Lambda.samples, "alpha")
+
+
 def test_new_rules_show_themselves_and_are_checked():
-    assert repr(Lambda.auto()) == "Lambda.auto(2.0)"
+    assert repr(Lambda.auto()) == "Lambda.auto(2.8)"
     assert repr(Lambda.entries()) == "Lambda.entries(1.0)"
     assert repr(Lambda.samples(2)) == "Lambda.samples(2.0)"
-    for rule, name in ((Lambda.auto, "rank"), (Lambda.entries, "alpha"), (Lambda.samples, "alpha")):
+    for rule, name in RULES:
         with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
             rule(0)
         with pytest.raises(ValueError, match=f"{name} must be a finite number, got 'x'"):

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import quality
 import quality_tables as tables
-from quality_sets import SETS, DataSet, clip, cube, materials, video, with_outliers
+from quality_sets import FAMILIES, SETS, DataSet, clip, cube, materials, video, with_outliers
 from quality_tools import OURS, RPCA, SPECTRAL, TOOLS, UNIT, Outcome, Tool, rows_of
 
 from tubal.bench.experiments import Drawn
@@ -60,8 +60,9 @@ def bar_of(rows, name, where):
 
 class TestSets:
     def test_some_new_sets_need_nothing(self):
-        assert any(SETS[name].group == "new" for name in BUNDLED)
-        assert sum(data.group == "new" for data in SETS.values()) >= 3
+        assert sum(data.group == "development" for data in SETS.values()) == 26
+        named = [name for names in FAMILIES.values() for name in names]
+        assert sorted(named) == sorted(SETS)
 
     @pytest.mark.parametrize("name", BUNDLED)
     def test_draws_come_from_their_seed_alone(self, name):
@@ -248,8 +249,8 @@ class TestTables:
         text = tables.TABLES["accuracy"](list(self.ROWS)).splitlines()
         assert text[0] == f"| set | tubal | {tables.FIGURE} | kNN spectral |"
         paper = published()["umist-frdue", "umist", "complete", "OR-TLRR-DFT", "ACC"]
-        assert text[2] == f"| Umist (tuning) | **0.700 (1 draw)** | {paper:.3f} |  |"
-        assert text[3] == "| digits (tuning) | **0.930 ± 0.042** |  | 0.800 (1 draw) |"
+        assert text[2] == f"| Umist (page) | **0.700 (1 draw)** | {paper:.3f} |  |"
+        assert text[3] == "| digits (page) | **0.930 ± 0.042** |  | 0.800 (1 draw) |"
 
     def test_fewer_draws_than_others_are_told(self):
         mean = tables.Mean(0.5, 0.1, 2)
@@ -260,9 +261,9 @@ class TestTables:
     def test_ratio_flagged_memory_and_seconds(self):
         rows = list(self.ROWS)
         assert tables.ratio_table(rows).splitlines()[2:] == [
-            "| digits (tuning) | 1.00 | 0.25 | 4.0 |"
+            "| digits (page) | 1.00 | 0.25 | 4.0 |"
         ]
-        assert tables.flagged_table(rows).splitlines()[2:] == ["| digits (tuning) | 2.00% |"]
+        assert tables.flagged_table(rows).splitlines()[2:] == ["| digits (page) | 2.00% |"]
         assert "| Umist | 3 |  |" in tables.memory_table(rows)
         assert "| digits | 1.00 | 0.25 |" in tables.seconds_table(rows)
 
@@ -282,10 +283,10 @@ class TestTables:
         assert tables.ranks(found, ["a"]) == {"x": [1.5], "y": [1.5], "z": [3]}
 
     def test_ranks_part_known_from_new_sets(self):
-        rows = [*clusterings("digits", 0.9, 0.8), *clusterings("gestures+14", 0.6, 0.9)]
+        rows = [*clusterings("digits", 0.9, 0.8), *clusterings("jaffe", 0.6, 0.9)]
         text = tables.ranks_table(rows)
-        assert "| ACC | known | tubal | 1.0 | 1 of 1 | 0.000 |" in text
-        assert "| ACC | new | tubal | 2.0 | 0 of 1 | 0.300 |" in text
+        assert "| ACC | page | tubal | 1.0 | 1 of 1 | 0.000 |" in text
+        assert "| ACC | development | tubal | 2.0 | 0 of 1 | 0.300 |" in text
 
     def test_every_table_is_made_from_few_rows(self):
         for make in tables.TABLES.values():
@@ -294,9 +295,9 @@ class TestTables:
 
 class TestBars:
     def test_accuracy(self):
-        rows = [row("digits", OURS, draw, ACC=value) for draw, value in enumerate((0.88, 0.91))]
+        rows = [row("digits", OURS, draw, ACC=value) for draw, value in enumerate((0.91, 0.94))]
         assert bar_of(rows, "accuracy", "digits").holds is False
-        assert bar_of([*rows, row("digits", OURS, 2, ACC=0.92)], "accuracy", "digits").holds
+        assert bar_of([*rows, row("digits", OURS, 2, ACC=0.95)], "accuracy", "digits").holds
         assert bar_of(rows, "accuracy", "Umist").holds is None
 
     @pytest.mark.parametrize(("won", "holds"), [(8, True), (7, False)])
@@ -319,7 +320,7 @@ class TestBars:
         assert bar_of(rows, "first in ACC", "ten sets").holds is None
 
     def test_outliers(self):
-        where = "ORL+100 (tuning)"
+        where = "ORL+100 (page)"
         rows = [row("ORL+100", tool, AUC=0.9, F1_best=0.9) for tool in tables.RIVALS]
         mine = row("ORL+100", OURS, AUC=0.9, F1=0.86, F1_best=0.9)
         assert bar_of([*rows, mine], "AUC", where).holds is True
@@ -338,7 +339,7 @@ class TestBars:
     @pytest.mark.parametrize(("seconds", "holds"), [(9.0, True), (11.0, False)])
     def test_time(self, seconds, holds):
         rows = [row("digits", OURS, seconds=seconds), row("digits", SPECTRAL)]
-        assert bar_of(rows, "time over kNN spectral", "digits (tuning)").holds is holds
+        assert bar_of(rows, "time over kNN spectral", "digits (page)").holds is holds
 
     def test_the_command_ends_with_one_when_a_bar_fails(self, tmp_path, capsys):
         def write(value):
@@ -347,7 +348,7 @@ class TestBars:
 
         write(0.95)
         assert quality.main(["bars", str(tmp_path)]) == 0
-        assert "| accuracy | digits | >= 0.9 | 0.950 | 1 | yes |" in capsys.readouterr().out
+        assert "| accuracy | digits | >= 0.93 | 0.950 | 1 | yes |" in capsys.readouterr().out
         write(0.85)
         assert quality.main(["bars", str(tmp_path)]) == 1
         assert "**no**" in capsys.readouterr().out
@@ -367,7 +368,7 @@ class TestPage:
         for _ in range(2):  # the second time finds the first one's table
             assert quality.main(["page", str(folder), str(page)]) == 0
             text = page.read_text(encoding="utf-8")
-            assert "old" not in text and "| digits (tuning) | 2.00% |" in text
+            assert "old" not in text and "| digits (page) | 2.00% |" in text
             assert text.startswith("# Title\n\n<!--") and text.endswith("\n\nWords ± stay.\n")
 
     @pytest.mark.parametrize(
@@ -385,9 +386,10 @@ class TestPage:
         assert says in capsys.readouterr().err
         assert page.read_text() == text
 
-    def test_the_page_of_the_documentation_has_every_table(self):
+    def test_the_page_of_the_documentation_has_the_tables(self):
         text = PAGE.read_text(encoding="utf-8")
-        assert {match[2] for match in tables.PLACE.finditer(text)} == set(tables.TABLES)
+        there = {match[2] for match in tables.PLACE.finditer(text)}
+        assert set(tables.TABLES) - there == {"nmi", "ranks", "seconds", "memory"}
 
     def test_table_prints_what_was_asked_for(self, folder, capsys):
         assert quality.main(["table", str(folder), "ratio"]) == 0

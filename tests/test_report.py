@@ -14,6 +14,7 @@ from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
 
 from tubal import (
+    LSR,
     ORTLRR,
     SSC,
     SSCOMP,
@@ -229,6 +230,11 @@ class TestKinds:
     def test_ssc_omp_has_no_certificate(self, demo, tmp_path):
         page = page_of(SSCOMP(5, random_state=0).fit(demo.X), tmp_path)
         assert "No certificate" in page.text
+        assert not page.data["history"]
+
+    def test_lsr_needs_no_certificate(self, demo, tmp_path):
+        page = page_of(LSR(5, random_state=0).fit(demo.X), tmp_path)
+        assert "No certificate is needed: the solution has a closed form" in page.text
         assert not page.data["history"]
 
     def test_published_schedules_say_how_far_they_are(self, demo, tmp_path):

@@ -13,6 +13,7 @@ from tubal.datasets import make_tensor_subspaces
 from tubal.input import Samples, to_paper
 from tubal.representation import (
     LISTED,
+    Moduli,
     Representation,
     RowSpace,
     SparseTable,
@@ -25,6 +26,7 @@ from tubal.representation import (
     neighbours,
     stack_tiles,
 )
+from tubal.sparse import lsr
 from tubal.transforms import resolve
 
 MATRICES = {"dft": naive.dft_matrix, "dct": naive.dct_matrix, "none": np.eye}
@@ -258,6 +260,19 @@ def test_sparse_table():
     np.testing.assert_array_equal(unit.tile(np.array([2, 1])), [[1, 0.25, 0], [0, 0, 0]])
 
 
+@pytest.mark.parametrize("n_features", [3, 20])
+def test_moduli(n_features):
+    codes = lsr(np.random.default_rng(0).standard_normal((8, n_features)))
+    C = np.abs(codes.coefficients)
+    ties, unit = Moduli(codes), Moduli(codes, unit=True)
+    assert ties.shape == unit.shape == (8, 8)
+    close(ties.tile(slice(None)), C)
+    close(unit.tile(slice(2, 5)), (C / C.max(axis=1, keepdims=True))[2:5])
+    close(ties.tile(np.array([6, 1])), C[[6, 1]])
+    ties.tile(slice(None))[:] = 0  # no view of the codes
+    close(ties.tile(slice(None)), C)
+
+
 def test_residuals_and_norms():
     rng = np.random.default_rng(0)
     X, E = rng.standard_normal((2, 5, 3, 2))
@@ -271,7 +286,7 @@ def test_stacked_tiles(monkeypatch):
     table = np.random.default_rng(0).standard_normal((23, 7))
     monkeypatch.setattr(representation, "TILE", 5)
     for n_jobs in (1, 3):
-        stacked = stack_tiles(Dense(table), lambda tile: np.clip(tile, 0, None), n_jobs)
+        stacked = stack_tiles(Dense(table), lambda tile, _: np.clip(tile, 0, None), n_jobs)
         assert isinstance(stacked, scipy.sparse.csr_array)
         np.testing.assert_array_equal(stacked.toarray(), np.clip(table, 0, None))
 

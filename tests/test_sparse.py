@@ -1,4 +1,4 @@
-"""Sparse subspace clustering against other solvers, and its greedy version against a plain loop."""
+"""Samples from other samples: each method against its definition, by other solvers."""
 
 import sys
 import warnings
@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import ElasticNet, Lasso
 
 import tubal.sparse  # noqa: F401  (fills sys.modules)
-from tubal.sparse import SparseRepresentation, active, ssc, ssc_omp
+from tubal.sparse import (
+    RidgeRepresentation,
+    SparseRepresentation,
+    active,
+    ensc,
+    lsr,
+    ssc,
+    ssc_omp,
+)
 
 # In the package the names of these modules stand for their functions.
-ssc_module = sys.modules["tubal.sparse.ssc"]
+program_module = sys.modules["tubal.sparse.program"]
 omp_module = sys.modules["tubal.sparse.omp"]
+lsr_module = sys.modules["tubal.sparse.lsr"]
 
 
 def subspaces(n_each=12, n_features=20, dimension=3, count=3, noise=0.0, offset=0.0, seed=0):
@@ -185,7 +194,7 @@ def test_ssc_takes_samples_without_any_inner_product():
 
 @pytest.mark.parametrize("options", [{}, {"outlier_alpha": 20.0}, {"affine": True}])
 def test_ssc_is_the_same_for_any_number_of_threads(options, monkeypatch):
-    monkeypatch.setattr(ssc_module, "TILE", 10)
+    monkeypatch.setattr(program_module, "TILE", 10)
     X, _ = subspaces(noise=0.1)
     one, two = (ssc(X, n_jobs=n_jobs, **options) for n_jobs in (1, 2))
     assert (one.coefficients != two.coefficients).nnz == 0
@@ -197,7 +206,7 @@ def test_ssc_is_the_same_for_any_number_of_threads(options, monkeypatch):
 def test_ssc_does_not_need_the_gram_matrix(options, monkeypatch):
     X, _ = subspaces(noise=0.1)
     kept = ssc(X, **options)
-    monkeypatch.setattr(ssc_module, "GRAM_LIMIT", 10)
+    monkeypatch.setattr(program_module, "GRAM_LIMIT", 10)
     without = ssc(X, **options)
     np.testing.assert_allclose(
         without.coefficients.toarray(), kept.coefficients.toarray(), atol=1e-9
@@ -223,13 +232,15 @@ def test_the_certificate_holds_for_any_coefficients(clip):
     rng = np.random.default_rng(8)
     X, _ = subspaces(n_each=6, noise=0.3)
     outlier_lam = None if np.isinf(clip) else 4.0 * clip
-    program = ssc_module.Program(X, None, 4.0, outlier_lam, False, X, np.arange(len(X)))
+    program = program_module.Program(
+        X, None, np.full(len(X), 4.0), outlier_lam, False, X, np.arange(len(X))
+    )
     assert program.clip == pytest.approx(clip)
     best = by_cvxpy(X, 0, 4.0, outlier_lam, False)[0]
     for size in (0, 0.1, 1):
         c = size * rng.standard_normal(len(X)) * (np.arange(len(X)) > 0)
         C = scipy.sparse.csr_array(c[None])
-        H, nu = ssc_module._conditions(program, np.array([0]), C, exact=True)
+        H, nu = program_module._conditions(program, np.array([0]), C, exact=True)
         gap = program.gaps(np.array([0]), C, H, nu)[0]
         e = program.outlying(X[:1] - C @ X)[0] if outlier_lam else 0
         value = objective(X, 0, c, e, 4.0, outlier_lam)
@@ -347,32 +358,341 @@ def test_omp_single_precision_search_selects_like_double_precision(monkeypatch):
     np.testing.assert_array_equal(fast.coefficients.indices, exact.coefficients.indices)
 
 
-# --- both -------------------------------------------------------------------------------------
+# --- EnSC -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", [ssc, ssc_omp])
+def unit(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def largest_product(X, j):
+    return np.abs(np.delete(X, j, axis=0) @ X[j]).max()
+
+
+def net_objective(X, x, c, gamma, l1_ratio):
+    penalty = l1_ratio * np.abs(c).sum() + (1 - l1_ratio) / 2 * c @ c
+    return penalty + gamma / 2 * np.sum((x - c @ X) ** 2)
+
+
+def net_by_cvxpy(X, j, gamma, l1_ratio):
+    """Return a minimiser for sample j by a general-purpose solver."""
+    c = cp.Variable(len(X))
+    value = l1_ratio * cp.norm1(c) + (1 - l1_ratio) / 2 * cp.sum_squares(c)
+    value += gamma / 2 * cp.sum_squares(X[j] - X.T @ c)
+    problem = cp.Problem(cp.Minimize(value), [c[j] == 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the oracle itself
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    return problem.value, c.value
+
+
+@pytest.mark.parametrize("alpha", [3.0, 50.0])
+@pytest.mark.parametrize("l1_ratio", [0.3, 0.95, 1.0])
+def test_ensc_reaches_the_optimum_of_a_conic_solver(alpha, l1_ratio):
+    X = unit(subspaces(n_each=5, n_features=7, noise=0.3, seed=1)[0])
+    s = ensc(X, alpha=alpha, l1_ratio=l1_ratio)
+    C = s.coefficients.toarray()
+    assert s.gap <= 1e-6
+    assert not C.diagonal().any()
+    for j in range(0, len(X), 2):
+        gamma = alpha * l1_ratio / largest_product(X, j)
+        assert s.lam[j] * l1_ratio == pytest.approx(gamma)
+        value, c = net_by_cvxpy(X, j, gamma, l1_ratio)
+        assert net_objective(X, X[j], C[j], gamma, l1_ratio) == pytest.approx(value, rel=1e-6)
+        np.testing.assert_allclose(C[j], c, atol=2e-4)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.1, 0.5, 0.95])
+def test_ensc_is_the_elastic_net_of_scikit_learn(l1_ratio):
+    X = subspaces(noise=0.1)[0]
+    s = ensc(X, alpha=30.0, l1_ratio=l1_ratio, normalize=False, tol=1e-10)
+    for j in range(0, len(X), 5):
+        # There: residual / (2 d) + alpha (l1_ratio ||c||_1 + (1 - l1_ratio) / 2 ||c||^2).
+        others = np.delete(np.arange(len(X)), j)
+        net = ElasticNet(
+            alpha=1 / (s.lam[j] * l1_ratio * X.shape[1]),
+            l1_ratio=l1_ratio,
+            fit_intercept=False,
+            tol=1e-12,
+            max_iter=10**6,
+        ).fit(X[others].T, X[j])
+        np.testing.assert_allclose(s.coefficients[[j]].toarray()[0, others], net.coef_, atol=1e-6)
+    np.testing.assert_allclose(s.E, X - s.coefficients @ X)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.2, 0.9])
+def test_ensc_conditions_hold_for_every_sample(l1_ratio):
+    X = unit(subspaces(noise=0.2)[0])
+    s = ensc(X, l1_ratio=l1_ratio, tol=1e-10)
+    C = s.coefficients.toarray()
+    gamma = s.lam * l1_ratio
+    pull = gamma[:, None] * (s.E @ X.T)  # of the squared residual
+    used = C != 0
+    expected = l1_ratio * np.sign(C) + (1 - l1_ratio) * C
+    np.testing.assert_allclose(pull[used], expected[used], atol=1e-6)
+    free = ~used & ~np.eye(len(X), dtype=bool)
+    assert np.abs(pull[free]).max() <= l1_ratio + 1e-6
+    # The oracle region of the paper holds the samples in use.
+    assert np.abs(pull[used]).min() >= l1_ratio - 1e-6
+
+
+def test_ensc_without_ridge_is_the_lasso():
+    X = unit(subspaces(noise=0.1)[0])
+    limit, near = (ensc(X, l1_ratio=ratio, tol=1e-9) for ratio in (1.0, 1 - 1e-7))
+    np.testing.assert_allclose(near.coefficients.toarray(), limit.coefficients.toarray(), atol=1e-4)
+    # SSC has one weight for all: that of the sample with the smallest largest product.
+    products = [largest_product(X, j) for j in range(len(X))]
+    j = int(np.argmin(products))
+    lasso = ssc(X, alpha=50.0, tol=1e-9)
+    assert limit.lam[j] == pytest.approx(lasso.lam)
+    np.testing.assert_allclose(
+        limit.coefficients[[j]].toarray(), lasso.coefficients[[j]].toarray(), atol=1e-8
+    )
+
+
+def test_ensc_with_little_of_the_first_term_is_ridge_regression():
+    X = unit(subspaces(noise=0.3, n_each=6)[0])
+    ratio = 1e-8
+    alpha = 1e9  # gamma of the order of one
+    s = ensc(X, alpha=alpha, l1_ratio=ratio, tol=1e-12)
+    gamma = s.lam * ratio
+    for j in range(len(X)):
+        others = np.delete(np.arange(len(X)), j)
+        A = X[others]
+        c = np.linalg.solve(A @ A.T + (1 - ratio) / gamma[j] * np.eye(len(A)), A @ X[j])
+        np.testing.assert_allclose(s.coefficients[[j]].toarray()[0, others], c, atol=1e-5)
+
+
+def test_ensc_weight_is_a_multiple_of_the_smallest_that_matters():
+    X = subspaces(noise=0.1)[0]
+    assert ensc(X, alpha=0.99).coefficients.nnz == 0
+    assert np.diff(ensc(X, alpha=1.01).coefficients.indptr).min() > 0
+
+
+def test_ensc_spreads_coefficients_over_the_own_subspace():
+    X, labels = subspaces(n_features=30)
+    sparse, spread = (ensc(X, l1_ratio=ratio).coefficients for ratio in (1.0, 0.6))
+    assert spread.nnz > 1.5 * sparse.nnz
+    assert outside(ensc(X, alpha=1e4).coefficients, labels) < 1e-3
+
+
+def test_ensc_normalize_undoes_the_scaling():
+    X, _ = subspaces(noise=0.1)
+    norms = np.linalg.norm(X, axis=1)
+    plain, scaled = ensc(unit(X), normalize=False), ensc(X)
+    expected = plain.coefficients.toarray() * norms[:, None] / norms
+    np.testing.assert_allclose(scaled.coefficients.toarray(), expected, atol=1e-10)
+    np.testing.assert_allclose(scaled.E, plain.E * norms[:, None], atol=1e-10)
+    np.testing.assert_allclose(scaled.lam, plain.lam)
+
+
+def test_ensc_takes_duplicates_zeros_and_dependent_samples():
+    X, _ = subspaces(n_each=10, n_features=4)  # more samples than features
+    X = np.concatenate([X, X[:5], -X[:3], np.zeros((2, 4)), 2 * X[:2]])
+    s = ensc(X, alpha=200)
+    assert s.gap <= 1e-6
+    assert s.coefficients[[38, 39]].nnz == 0
+    C = s.coefficients.toarray()
+    norms = np.linalg.norm(X, axis=1)
+    np.testing.assert_allclose(C[5, 0] * norms[0], C[5, 30] * norms[30], atol=1e-6)  # equal shares
+    assert ensc(np.eye(4)).coefficients.nnz == 0
+    assert ensc(np.zeros((3, 2))).gap == 0
+
+
+def test_ensc_is_the_same_for_any_number_of_threads_and_without_gram(monkeypatch):
+    monkeypatch.setattr(program_module, "TILE", 10)
+    X, _ = subspaces(noise=0.1)
+    one, two = (ensc(X, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert (one.coefficients != two.coefficients).nnz == 0
+    monkeypatch.setattr(program_module, "GRAM_LIMIT", 10)
+    without = ensc(X)
+    np.testing.assert_allclose(
+        without.coefficients.toarray(), one.coefficients.toarray(), atol=1e-9
+    )
+
+
+def test_ensc_warns_when_the_limit_is_reached_and_the_gap_is_honest():
+    X = unit(subspaces(noise=0.3)[0])
+    with pytest.warns(ConvergenceWarning, match="above tol"):
+        s = ensc(X, alpha=500, l1_ratio=0.7, max_iter=1)
+    best = ensc(X, alpha=500, l1_ratio=0.7)
+    C, D = s.coefficients.toarray(), best.coefficients.toarray()
+    for j in range(len(X)):
+        gamma = s.lam[j] * 0.7
+        value, optimum = (net_objective(X, X[j], A[j], gamma, 0.7) for A in (C, D))
+        assert (value - optimum) / value <= s.gap + 1e-12
+    assert s.gap > 1e-3
+
+
+@pytest.mark.parametrize("ridge", [0.05, 2.0])
+def test_the_certificate_of_the_elastic_net_holds_for_any_coefficients(ridge):
+    rng = np.random.default_rng(8)
+    X, _ = subspaces(n_each=6, noise=0.3)
+    n, ratio = len(X), 1 / (1 + ridge)
+    program = program_module.Program(
+        X, None, np.full(n, 4.0), None, False, X, np.arange(n), ridge=ridge
+    )
+    best = net_by_cvxpy(X, 0, 4.0 * ratio, ratio)[0]
+    for size in (0, 0.1, 1):
+        c = size * rng.standard_normal(n) * (np.arange(n) > 0)
+        C = scipy.sparse.csr_array(c[None])
+        H, nu = program_module._conditions(program, np.array([0]), C, exact=True)
+        gap = program.gaps(np.array([0]), C, H, nu)[0]
+        value = net_objective(X, X[0], c, 4.0 * ratio, ratio)
+        assert (value - best) / value <= gap + 1e-8
+
+
+# --- LSR --------------------------------------------------------------------------------------
+
+
+def ridge_of(X, x, weight, without=None):
+    """Ridge regression of one sample on the others, by the normal equations."""
+    kept = np.delete(np.arange(len(X)), [] if without is None else without)
+    A = X[kept]
+    c = np.zeros(len(X))
+    c[kept] = np.linalg.solve(A @ A.T + weight * np.eye(len(A)), A @ x)
+    return c
+
+
+SHAPES = [(12, 40), (12, 36), (12, 7)]  # fewer samples than features, as many, and more
+
+
+@pytest.mark.parametrize(("n_each", "n_features"), SHAPES)
+@pytest.mark.parametrize("weight", [1e-3, 0.1, 10.0])
+def test_lsr_is_a_ridge_regression_of_each_sample_on_the_others(n_each, n_features, weight):
+    X = unit(subspaces(n_each, n_features, noise=0.1)[0])
+    s = lsr(X, weight=weight)
+    expected = np.stack([ridge_of(X, X[j], weight, j) for j in range(len(X))])
+    np.testing.assert_allclose(s.coefficients, expected, atol=1e-10)
+    np.testing.assert_allclose(s.E, X - expected @ X, atol=1e-10)
+    assert not s.coefficients.diagonal().any()
+    assert s.shape == (len(X), len(X))
+    # The closed form of the paper.
+    P = np.linalg.inv(X @ X.T + weight * np.eye(len(X)))
+    closed = -P / P.diagonal()[:, None]
+    np.fill_diagonal(closed, 0)
+    np.testing.assert_allclose(s.coefficients, closed, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_each", "n_features"), SHAPES)
+def test_lsr_with_the_sample_itself(n_each, n_features):
+    X = unit(subspaces(n_each, n_features, noise=0.1)[0])
+    s = lsr(X, weight=0.02, exclude_self=False)
+    G = X @ X.T
+    Z = np.linalg.solve(G + 0.02 * np.eye(len(X)), G)
+    np.testing.assert_allclose(s.E, X - Z @ X, atol=1e-10)
+    own = Z.diagonal().copy()
+    np.fill_diagonal(Z, 0)
+    np.testing.assert_allclose(s.coefficients, Z, atol=1e-10)
+    # Both versions agree up to a factor for each sample.
+    other = lsr(X, weight=0.02).coefficients * (1 - own)[:, None]
+    np.testing.assert_allclose(s.coefficients, other, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n_each", "n_features"), SHAPES)
+def test_lsr_of_other_samples(n_each, n_features):
+    X = unit(subspaces(n_each, n_features, noise=0.1)[0])
+    rng = np.random.default_rng(0)
+    Y, twins = rng.standard_normal((5, n_features)), np.array([-1, 3, -1, 0, 7])
+    s = lsr(X, queries=Y, twins=twins, weight=0.05, normalize=False)
+    for j, twin in enumerate(twins):
+        c = ridge_of(X, Y[j], 0.05, None if twin < 0 else twin)
+        np.testing.assert_allclose(s.coefficients[j], c, atol=1e-9)
+        np.testing.assert_allclose(s.E[j], Y[j] - c @ X, atol=1e-9)
+    with_itself = lsr(X, queries=Y, weight=0.05, normalize=False, exclude_self=False)
+    np.testing.assert_allclose(with_itself.coefficients[1], ridge_of(X, Y[1], 0.05), atol=1e-9)
+    again = lsr(X, queries=X, twins=np.arange(len(X)))
+    np.testing.assert_allclose(again.coefficients, lsr(X).coefficients, atol=1e-8)
+
+
+@pytest.mark.parametrize(("n_each", "n_features"), SHAPES)
+def test_lsr_normalize_undoes_the_scaling(n_each, n_features):
+    X = subspaces(n_each, n_features, noise=0.1)[0]
+    norms = np.linalg.norm(X, axis=1)
+    plain, scaled = lsr(unit(X), normalize=False), lsr(X)
+    expected = plain.coefficients * norms[:, None] / norms
+    np.testing.assert_allclose(scaled.coefficients, expected, atol=1e-9)
+    np.testing.assert_allclose(scaled.E, plain.E * norms[:, None], atol=1e-9)
+    np.testing.assert_allclose(scaled.E, X - scaled.coefficients @ X, atol=1e-9)
+
+
+def test_lsr_never_forms_the_whole_table_when_features_are_few():
+    X = subspaces(n_features=7)[0]
+    s = lsr(X)
+    assert s.left.shape == s.right.shape == X.shape
+    np.testing.assert_allclose(s.tile(slice(3, 9)), s.coefficients[3:9], atol=1e-12)
+    np.testing.assert_allclose(s.tile(np.array([5, 0])), s.coefficients[[5, 0]], atol=1e-12)
+    s.tile(slice(None))[:] = 7  # a copy, in both cases
+    wide = lsr(subspaces(n_features=50)[0])
+    wide.tile(slice(None))[:] = 7
+    assert np.abs(wide.coefficients).max() < 7
+
+
+@pytest.mark.parametrize("n_features", [60, 12])
+def test_lsr_represents_samples_by_their_own_subspace(n_features):
+    X, labels = subspaces(n_features=n_features)
+    C = np.abs(lsr(X, weight=1e-8, normalize=True).coefficients)
+    assert C[labels[:, None] != labels].max() < 1e-4 * C.max()
+
+
+def test_lsr_takes_duplicates_zeros_and_lonely_samples():
+    for n_features in (4, 60):
+        X = subspaces(n_each=10, n_features=n_features)[0]
+        X = np.concatenate([X, X[:5], np.zeros((2, n_features))])
+        s = lsr(X)
+        assert np.isfinite(s.coefficients).all()
+        assert not s.coefficients[35:].any()
+        assert not s.coefficients[:, 35:].any()
+    X = np.eye(5)[[0, 0, 0, 1]]  # the last one is orthogonal to all others
+    np.testing.assert_allclose(lsr(X).coefficients[3], 0, atol=1e-12)
+
+
+def test_lsr_is_the_same_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(lsr_module, "TILE", 10)
+    for n_features in (60, 12):
+        X = subspaces(n_features=n_features, noise=0.1)[0]
+        one, two = (lsr(X, n_jobs=n_jobs) for n_jobs in (1, 2))
+        np.testing.assert_array_equal(one.coefficients, two.coefficients)
+        np.testing.assert_array_equal(one.E, two.E)
+
+
+@pytest.mark.parametrize("n_features", [60, 12])
+def test_lsr_refuses_a_weight_that_rounding_loses(n_features):
+    X = subspaces(n_features=n_features)[0]
+    with pytest.raises(ValueError, match="weight=1e-18 is too small for these samples"):
+        lsr(X, weight=1e-18)
+
+
+# --- all --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [ssc, ssc_omp, ensc, lsr])
 def test_results_are_double_precision_and_leave_the_data_alone(function):
     X = subspaces(noise=0.1)[0].astype(np.float32)
     before = X.copy()
     s = function(X)
-    assert isinstance(s, SparseRepresentation)
-    assert isinstance(s.coefficients, scipy.sparse.csr_array)
-    assert s.coefficients.has_sorted_indices
+    if function is lsr:
+        assert isinstance(s, RidgeRepresentation)
+    else:
+        assert isinstance(s, SparseRepresentation)
+        assert isinstance(s.coefficients, scipy.sparse.csr_array)
+        assert s.coefficients.has_sorted_indices
     assert s.coefficients.dtype == s.E.dtype == np.float64
     assert s.E.shape == X.shape
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("function", [ssc, ssc_omp])
+@pytest.mark.parametrize("function", [ssc, ssc_omp, ensc, lsr])
 @pytest.mark.parametrize("factor", [1e-200, 1e150])
 def test_extreme_units(function, factor):
     X, _ = subspaces(noise=0.1)
     options = {"normalize": True} if function is ssc else {}
-    s, t = function(X, **options), function(factor * X, **options)
-    np.testing.assert_allclose(t.coefficients.toarray(), s.coefficients.toarray(), atol=1e-8)
+    s, t = (function(A, **options).coefficients for A in (X, factor * X))
+    s, t = (s, t) if function is lsr else (s.toarray(), t.toarray())
+    np.testing.assert_allclose(t, s, atol=1e-8)
 
 
-@pytest.mark.parametrize("function", [ssc, ssc_omp])
+@pytest.mark.parametrize("function", [ssc, ssc_omp, ensc, lsr])
 @pytest.mark.parametrize(
     ("X", "message"),
     [
@@ -405,6 +725,18 @@ def test_wrong_data_is_refused(function, X, message):
         (ssc_omp, {"n_nonzero": True}, "n_nonzero must be"),
         (ssc_omp, {"tol": -1e-6}, "tol must be a finite number of at least 0"),
         (ssc_omp, {"n_jobs": -2}, "n_jobs must be"),
+        (ensc, {"alpha": 0}, "alpha must be a finite number above 0, got 0"),
+        (ensc, {"l1_ratio": 0}, "l1_ratio must be a finite number above 0, got 0"),
+        (ensc, {"l1_ratio": 1.1}, "l1_ratio must be above 0 and at most 1, got 1.1"),
+        (ensc, {"tol": None}, "tol must be a finite number above 0"),
+        (ensc, {"max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        (ensc, {"normalize": "l2"}, "normalize must be True or False"),
+        (ensc, {"n_jobs": 0}, "n_jobs must be"),
+        (lsr, {"weight": 0}, "weight must be a finite number above 0, got 0"),
+        (lsr, {"weight": np.nan}, "weight must be"),
+        (lsr, {"exclude_self": 1}, "exclude_self must be True or False, got 1"),
+        (lsr, {"normalize": None}, "normalize must be True or False"),
+        (lsr, {"n_jobs": 0}, "n_jobs must be"),
     ],
 )
 def test_wrong_arguments_are_refused(function, options, message):
@@ -461,7 +793,30 @@ class TestQueries:
         )
         np.testing.assert_allclose(found.E, Y - found.coefficients @ X, atol=1e-12)
 
-    @pytest.mark.parametrize("method", [ssc, ssc_omp])
+    def test_elastic_net(self, data):
+        X, Y = data
+        whole = ensc(X)
+        again = ensc(X, queries=X, twins=np.arange(len(X)))
+        np.testing.assert_allclose(
+            again.coefficients.toarray(), whole.coefficients.toarray(), atol=1e-5
+        )
+        np.testing.assert_allclose(again.lam, whole.lam)
+        found = ensc(X, queries=Y, l1_ratio=0.5, tol=1e-10)
+        units, targets = unit(X), unit(Y)
+        np.testing.assert_allclose(found.lam, 50 / np.abs(targets @ units.T).max(axis=1))
+        for j in range(len(Y)):
+            net = ElasticNet(
+                alpha=1 / (found.lam[j] * 0.5 * X.shape[1]),
+                l1_ratio=0.5,
+                fit_intercept=False,
+                tol=1e-12,
+                max_iter=10**6,
+            ).fit(units.T, targets[j])
+            expected = net.coef_ * np.linalg.norm(Y[j]) / np.linalg.norm(X, axis=1)
+            np.testing.assert_allclose(found.coefficients[[j]].toarray()[0], expected, atol=1e-5)
+        np.testing.assert_allclose(found.E, Y - found.coefficients @ X, atol=1e-12)
+
+    @pytest.mark.parametrize("method", [ssc, ssc_omp, ensc, lsr])
     def test_bad_queries_are_named(self, data, method):
         X, Y = data
         with pytest.raises(ValueError, match="queries has 11 features, X has 12"):

@@ -115,6 +115,33 @@ class TestEmbed:
         # The first twelve lie apart from the rest; within them vectors are simple.
         assert_allclose(found.vectors[:, :12], dense.vectors[:, :12], atol=1e-6)
 
+    def test_lanczos_equals_dense_on_a_full_graph(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        centres = np.repeat(np.eye(4), 80, axis=0)
+        points = centres + 0.2 * rng.standard_normal(centres.shape)
+        W = np.exp(-(((points[:, None] - points) ** 2).sum(axis=2)))
+        dense = embed(W, 5)
+        monkeypatch.setattr(embedding_module, "LARGE_SIZE", 300)
+        assert embedding_module._sparse_methods(scipy.sparse.csr_array(W), 5) == (
+            embedding_module._lanczos,
+        )
+        assert embedding_module._sparse_methods(scipy.sparse.csr_array(W), 7) == ()
+        found = embed(W, 5, random_state=0)
+        assert_allclose(found.values, dense.values, atol=1e-10)
+        assert_allclose(found.vectors, dense.vectors, atol=1e-6)
+
+    def test_a_full_graph_that_lanczos_cannot_do_is_decomposed(self, monkeypatch):
+        W = np.ones((300, 300))  # one eigenvalue 1, all others 0
+        monkeypatch.setattr(embedding_module, "LARGE_SIZE", 300)
+
+        def fails(*given):
+            raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+
+        monkeypatch.setattr(embedding_module, "_lanczos", fails)
+        assert_allclose(embed(W, 1, random_state=0).vectors, 300**-0.5)
+        found = embed(W, 3, random_state=0)
+        assert_allclose(found.values, [1, 0, 0], atol=1e-12)
+
     def test_crowded_eigenvalues_of_a_long_ring_come_in_pairs(self):
         """Circulant: 1 - mu = mean of cos(2 pi j step / n), twice each; Lanczos alone fails."""
         n = 4000

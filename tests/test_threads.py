@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from tubal import ORTLRR
 from tubal._threads import blas_threads, calm_blas, effective_jobs, serial_blas, threaded
 from tubal.datasets import make_tensor_subspaces
-from tubal.selection import select
+from tubal.selection import open_views, select
 from tubal.solvers import Threads
 
 BLAS: set[str] = set()
@@ -240,9 +240,11 @@ def test_threads_after_a_fork():
 
 def test_views_are_judged_the_same_by_any_number_of_threads():
     X = make_tensor_subspaces(12, 10, 3, 2, 20, outliers=0, noise=0.3, random_state=0).X
-    fitted = ORTLRR(3, random_state=0).fit(X)._fitted
-    kept = np.ones(len(X), bool)
-    one, four = (select(fitted, kept, n_clusters=3, random_state=0, n_jobs=jobs) for jobs in (1, 4))
+    views = open_views(X.shape[1:], table=False)
+    one, four = (
+        select(X, np.ones(len(X)), views, n_clusters=3, random_state=0, n_jobs=jobs)
+        for jobs in (1, 4)
+    )
     assert one == four
     for a, b in zip(one.candidates, four.candidates, strict=True):
         np.testing.assert_array_equal(a.labels, b.labels)

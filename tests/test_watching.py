@@ -88,7 +88,7 @@ def test_a_solve_goes_on_where_it_was_stopped(name, solver):
 def test_a_snapshot_of_single_precision_goes_on_in_it():
     data = make_tensor_subspaces(60, 20, 6, 4, 60, outliers=0.15, random_state=0)
     assert data.X.size > 200_000  # else all is in double precision
-    options = {"lam": Lambda.auto(), "tol": 1e-6}
+    options = {"lam": Lambda.auto(1.0), "tol": 1e-6}
     _, first, _, continued = stopped_and_continued(data.X, options)
     assert first.kept.arrays[0].dtype == np.complex64
     assert continued.certificate.gap <= 1e-6

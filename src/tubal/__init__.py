@@ -3,8 +3,8 @@
 The modules are the rooms of one flow, and imports go one way along it::
 
     input -> transforms -> algebra -> noise -> reduction -> problem -> solvers / sparse
-          -> representation -> scales -> outliers -> graph -> spectral -> selection -> estimators
-          -> files -> bench -> report -> plot / cli
+          -> representation -> similarity -> outliers -> graph -> spectral -> selection
+          -> estimators -> files -> bench -> report -> plot / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
 
@@ -28,9 +28,11 @@ if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal import sparse as sparse
     from tubal import spectral as spectral
     from tubal import transforms as transforms
+    from tubal.estimators import LSR as LSR
     from tubal.estimators import ORTLRR as ORTLRR
     from tubal.estimators import SSC as SSC
     from tubal.estimators import SSCOMP as SSCOMP
+    from tubal.estimators import EnSC as EnSC
     from tubal.estimators import LowRankClusterer as LowRankClusterer
     from tubal.estimators import TensorCompleter as TensorCompleter
     from tubal.estimators import TensorOutlierDetector as TensorOutlierDetector
@@ -54,6 +56,8 @@ _HOME = {
     "Certificate": "solvers",
     "Certified": "solvers",
     "Dask": "solvers",
+    "EnSC": "estimators",
+    "LSR": "estimators",
     "Lambda": "problem",
     "LowRankClusterer": "estimators",
     "ORTLRR": "estimators",

@@ -8,39 +8,32 @@ non-negative, without loops where the method has none, and sparse arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from tubal.input import check_choice, check_count, check_flag, check_positives
+from tubal.input import check_choice, check_count, check_flag
 from tubal.representation import (
     Neighbours,
     Representation,
     Whole,
+    largest,
     nearest,
     neighbours,
     stack_tiles,
 )
-from tubal.scales import FACTORS, Comparison, View
+from tubal.similarity import Shrunken
 
 __all__ = [
     "Absolute",
+    "AllPairs",
     "Graph",
-    "MultiScale",
     "Nearest",
     "resolve",
 ]
-
-
-NEIGHBOURS = (5, 4, 7)
-"""Numbers of neighbours that `MultiScale` leaves to the data; without a choice the first counts."""
-
-MOST_BYTES = 2**26
-"""Tables of similarities up to this size are kept while a graph is built, others in tiles."""
 
 
 class Graph(ABC):
@@ -84,144 +77,86 @@ class Nearest(Graph):
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the affinity between the samples of the fit, empty for those not kept."""
-        return _graphs(representation, kept, (self.n_neighbors,), self.tree, n_jobs)[0]
+        representation = representation.tabled(n_jobs)
+        if isinstance(representation.similarity, Whole) and kept.all():
+            return self.of_table(representation.similarity.table)
+        table = _table(nearest(representation, self.n_neighbors, kept, n_jobs), len(kept))
+        _clear(table, ~kept)
+        graph = (table + table.T) / 2
+        if not self.tree:
+            return scipy.sparse.csr_array(graph)
+        return scipy.sparse.csr_array(graph.maximum(_spanning_tree(representation, kept, n_jobs)))
+
+    def of_table(self, similarities: np.ndarray) -> scipy.sparse.csr_array:
+        """Return the graph of a table of similarities."""
+        n = len(similarities)
+        others = similarities.copy()
+        np.fill_diagonal(others, -1)
+        index, value = largest(others, min(self.n_neighbors, max(n - 1, 1)))
+        table = _table(Neighbours(index, np.clip(value, 0, None, dtype=float)), n)
+        graph = (table + table.T) / 2
+        return scipy.sparse.csr_array(
+            graph.maximum(tree_of_table(similarities)) if self.tree else graph
+        )
 
     def votes(
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the similarities with the nearest kept samples."""
-        near = nearest(new, self.n_neighbors, kept, n_jobs)
-        return _table(near, self.n_neighbors, len(kept))
+        return _table(nearest(new, self.n_neighbors, kept, n_jobs), len(kept))
 
 
 @dataclass(frozen=True)
-class MultiScale(Graph):
-    """As `Nearest`, with similarities at several effective ranks, of the kept samples alone.
+class AllPairs(Graph):
+    """Every pair of samples, by the fourth power of its similarity at the weakest shrinkage.
 
-    Two differences to `Nearest`: outliers are set aside before the similarities are computed, so
-    that no direction is spent on them; and the similarities are those of the closed-form
-    representation, averaged over effective ranks (see `tubal.scales`), instead of those of the
-    robust solution at one rank. Missing entries are filled by the robust solution first. With a
-    view that is a `tubal.scales.Distance` the similarities follow from the distances alone.
-
-    Parameters
-    ----------
-    n_neighbors : int or tuple of int
-        A tuple of three or more leaves the number open: an estimator chooses it
-        (`tubal.selection.tie`), and without one the first counts.
-    tree : bool
-        Whether to add the maximum spanning tree.
-    factors : tuple of float
-        Effective ranks, as multiples of the one that the spectrum suggests. Distances have none.
-    view : View or None
-        Arrangement and transform under which samples are compared, or a `Distance`; None: those of
-        the fit.
+    Between samples of independent subspaces coefficients vanish, and all those within a subspace
+    say which samples belong together (J. Costeira, T. Kanade, "A multibody factorization method for
+    independently moving objects", IJCV 29, 1998). The power keeps what is small between subspaces
+    from adding up. The graph has n^2 edges.
     """
-
-    n_neighbors: int | tuple[int, ...] = NEIGHBOURS
-    tree: bool = True
-    factors: tuple[float, ...] = FACTORS
-    view: View | None = None
-
-    def __post_init__(self) -> None:
-        given: Any = self.n_neighbors
-        # Each of two agrees with the other one as much, so there is nothing to choose.
-        if isinstance(given, list) or len(self.choices) in (0, 2):
-            msg = (
-                "n_neighbors must be a positive integer or a tuple of three or more to choose "
-                f"from, got {self.n_neighbors!r}"
-            )
-            raise ValueError(msg)
-        for count in self.choices:
-            check_count("n_neighbors", count)
-        check_flag("tree", self.tree)
-        check_positives("factors", self.factors)
-        view: Any = self.view
-        if view is not None and not isinstance(view, View):
-            msg = f"view must be a View or None, got {self.view!r}"
-            raise ValueError(msg)
 
     def build(
         self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
         """Return the affinity between the samples of the fit, empty for those not kept."""
-        return replace(self, n_neighbors=self.choices[0]).builds(representation, kept, n_jobs)[0]
+        table = self._powers(representation, kept, n_jobs)
+        _clear(table, ~kept)
+        return scipy.sparse.csr_array(table.maximum(table.T))
 
-    def builds(
-        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
-    ) -> list[scipy.sparse.csr_array]:
-        """Return the affinity for each number of neighbours that is left open."""
-        n = len(kept)
-        if not kept.any():
-            return [scipy.sparse.csr_array((n, n)) for _ in self.choices]
-        inner = self.compared(representation, kept, n_jobs)
-        everyone, place = np.ones(int(kept.sum()), bool), _places(kept)
-        graphs = _graphs(inner, everyone, self.choices, self.tree, n_jobs)
-        return [scipy.sparse.csr_array(place.T @ graph @ place) for graph in graphs]
-
-    def compared(
-        self, representation: Representation, kept: np.ndarray, n_jobs: int | None = None
-    ) -> Representation:
-        """Return the kept samples alone, with their similarities: as a table where it is small."""
-        inner = self._inner(representation, kept)
-        if 4 * int(kept.sum()) ** 2 > MOST_BYTES:
-            return inner
-        ties = cast(Comparison, inner.similarity).whole(n_jobs)
-        return replace(inner, coefficients=ties, similarity=ties)
+    def of_table(self, similarities: np.ndarray) -> np.ndarray:
+        """Return the graph of a table of similarities at the weakest shrinkage, dense."""
+        W = np.power(similarities, 4, dtype=float)
+        np.fill_diagonal(W, 0)
+        return np.maximum(W, W.T)
 
     def votes(
         self, new: Representation, kept: np.ndarray, n_jobs: int | None = None
     ) -> scipy.sparse.csr_array:
-        """Return the similarities with the nearest kept samples."""
-        if not kept.any():
-            return scipy.sparse.csr_array((len(new.twins), len(kept)))
-        kernel = cast(Comparison, self._inner(new.fitted or new, kept).similarity)
-        position = np.where(kept, np.cumsum(kept) - 1, -1)
-        twins = np.where(new.twins >= 0, position[new.twins], -1)
-        ties = kernel.extended(new.complete(), new.divisors())
-        rows = replace(new, coefficients=ties, similarity=ties, twins=twins, fitted=None)
-        votes = self._nearest.votes(rows, np.ones(int(kept.sum()), bool), n_jobs)
-        return scipy.sparse.csr_array(votes @ _places(kept))
+        """Return powers of similarities over the degrees of the kept samples.
 
-    def rank(self, representation: Representation, kept: np.ndarray) -> float:
-        """Return the effective rank that the spectrum of the kept samples suggests, or NaN."""
-        return cast(Comparison, self._inner(representation, kept).similarity).rank
+        Without the degrees, large clusters would win by their size.
+        """
+        degrees = self.build(new.fitted or new, kept, n_jobs).sum(axis=0)
+        scale = np.where(degrees > 0, 1 / np.where(degrees > 0, degrees, 1), 0)
+        votes = self._powers(new, kept, n_jobs)
+        votes.data *= scale[votes.indices]
+        return votes
 
-    @property
-    def _nearest(self) -> Nearest:
-        return Nearest(self.choices[0], self.tree)
+    def _powers(
+        self, rows: Representation, kept: np.ndarray, n_jobs: int | None
+    ) -> scipy.sparse.csr_array:
+        """Return powers of similarities with the kept samples, zero for a sample with itself."""
 
-    @property
-    def choices(self) -> tuple[int, ...]:
-        """The numbers of neighbours that it leaves open, or the one."""
-        return self.n_neighbors if isinstance(self.n_neighbors, tuple) else (self.n_neighbors,)
+        def of_tile(tile: np.ndarray, part: slice) -> np.ndarray:
+            powers = np.where(kept, np.power(tile, 4, dtype=float), 0)
+            own = rows.twins[part]
+            powers[own >= 0, own[own >= 0]] = 0
+            return powers
 
-    def _inner(self, fitted: Representation, kept: np.ndarray) -> Representation:
-        """Return the kept samples with their similarities, made once."""
-        view = self.view or View(fitted.transform)
-        key = (self.factors, kept.tobytes())
-        last = fitted.__dict__.get("_scales")
-        if last is None or last[0] != key or not view.is_same(last[1]):
-            if view.transform is None:
-                msg = "MultiScale needs a method with a transform, or a view; use Nearest"
-                raise ValueError(msg)
-            sizes = fitted.divisors()[kept]
-            ties = view.compare(fitted.complete()[kept], sizes, self.factors)
-            n = int(kept.sum())
-            inner = Representation(
-                fitted.samples, fitted.L[:0], fitted.E[:0], ties, ties, np.arange(n)
-            )
-            last = fitted.__dict__["_scales"] = (key, view, inner)
-        found: Representation = last[2]
-        return found
-
-
-def _places(kept: np.ndarray) -> scipy.sparse.csr_array:
-    """Return the table that takes the kept samples to their places among all."""
-    n = int(kept.sum())
-    return scipy.sparse.csr_array(
-        (np.ones(n), (np.arange(n), np.flatnonzero(kept))), shape=(n, len(kept))
-    )
+        similarity = rows.similarity
+        weakest = similarity.weakest if isinstance(similarity, Shrunken) else similarity
+        return stack_tiles(weakest, of_tile, n_jobs)
 
 
 @dataclass(frozen=True)
@@ -255,7 +190,7 @@ class Absolute(Graph):
     ) -> scipy.sparse.csr_array:
         """Return the moduli of the coefficients on the kept samples."""
 
-        def tile(size: np.ndarray) -> np.ndarray:
+        def tile(size: np.ndarray, part: slice) -> np.ndarray:
             if self.scale_rows:
                 largest = size.max(axis=1, keepdims=True, initial=0)
                 size = size / np.where(largest > 0, largest, 1)
@@ -264,10 +199,10 @@ class Absolute(Graph):
         return stack_tiles(new.coefficients, tile, n_jobs)
 
 
-def resolve(graph: Any, auto: Graph | None = None) -> Graph:
+def resolve(graph: Any) -> Graph:
     """Turn a name or an object into a Graph; the only place that reads these names.
 
-    "auto" is what the method prefers, `Nearest` when it says nothing.
+    "auto" is `Nearest` where nothing is chosen from the data.
 
     >>> resolve("auto")
     Nearest(n_neighbors=5, tree=True)
@@ -275,36 +210,13 @@ def resolve(graph: Any, auto: Graph | None = None) -> Graph:
     Absolute(scale_rows=False)
     """
     names: dict[str, Graph] = {
-        "auto": auto or Nearest(),
+        "auto": Nearest(),
         "nearest": Nearest(),
-        "multiscale": MultiScale(),
+        "all pairs": AllPairs(),
         "published": Absolute(),
         "scaled": Absolute(scale_rows=True),
     }
     return check_choice("graph", graph, names, Graph)
-
-
-def _graphs(
-    representation: Representation,
-    kept: np.ndarray,
-    counts: Sequence[int],
-    tree: bool,
-    n_jobs: int | None,
-) -> list[scipy.sparse.csr_array]:
-    """Return the graphs of `Nearest` for several numbers of neighbours, which share the tree."""
-    near = nearest(representation, max(counts), kept, n_jobs)
-    ties, edges = representation.similarity, None
-    if tree and isinstance(ties, Whole) and kept.all():
-        edges = tree_of_table(ties.table)
-    elif tree:
-        edges = _spanning_tree(representation, kept, n_jobs)
-    graphs = []
-    for count in counts:
-        table = _table(near, count, len(kept))
-        _clear(table, ~kept)
-        graph = (table + table.T) / 2
-        graphs.append(scipy.sparse.csr_array(graph if edges is None else graph.maximum(edges)))
-    return graphs
 
 
 def _clear(table: scipy.sparse.csr_array, rows: np.ndarray) -> None:
@@ -314,9 +226,9 @@ def _clear(table: scipy.sparse.csr_array, rows: np.ndarray) -> None:
         table.eliminate_zeros()
 
 
-def _table(near: Neighbours, count: int, n: int) -> scipy.sparse.csr_array:
-    """Return the first `count` neighbours of each row as a sparse table."""
-    index, value = near.index[:, :count], near.value[:, :count]
+def _table(near: Neighbours, n: int) -> scipy.sparse.csr_array:
+    """Return the neighbours of each row as a sparse table."""
+    index, value = near.index, near.value
     starts = np.arange(len(index) + 1) * index.shape[1]
     table = scipy.sparse.csr_array(
         (value.reshape(-1), index.reshape(-1), starts), shape=(len(index), n), copy=True

@@ -201,6 +201,15 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     return number
 
 
+def check_share(name: str, value: Any) -> float:
+    """Return a number between 0 and 0.5 as a float."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or isinstance(value, bool) or not 0 < value < 0.5:
+        msg = f"{name} must be a number between 0 and 0.5, got {value!r}"
+        raise ValueError(msg)
+    return float(value)
+
+
 def check_positives(name: str, values: Any) -> None:
     """Refuse anything but a sequence of at least one finite number above zero.
 

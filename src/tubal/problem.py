@@ -250,17 +250,16 @@ class Lambda:
         return cls("samples", positive("alpha", alpha), _samples)
 
     @classmethod
-    def auto(cls, rank: float = 2.0) -> Lambda:
-        """`effective_rank` of what the spectrum suggests, at least `rank`.
+    def auto(cls, level: float = 2.8) -> Lambda:
+        """`effective_rank` of `level` times what the spectrum suggests.
 
         The suggestion is the stable rank `sum s^2 / max s^2` of a slice, averaged over slices by
-        their energy: 1 to 2 for pictures, where a few directions hold most of the energy, and far
-        more where many directions are alike. The one slice of a table has to hold everything:
-        there it is `(sum s)^2 / sum s^2`. At most half the rank of the data is taken; a table with
-        so few features that this matters has nothing to be found in its spectrum, and nearly all
-        of it is explained, `relative(0.9)`.
+        their energy, but at least 2: about 2 for pictures, where a few directions hold most of the
+        energy, and far more where many directions are alike. A single slice has to hold everything:
+        there it is `(sum s)^2 / sum s^2`. At most half the rank of the data is suggested, and at
+        most nine tenths are taken. `tubal.selection` looks for the level that suits the data.
         """
-        return cls("auto", positive("rank", rank), _auto)
+        return cls("auto", positive("level", level), _auto)
 
     def of(self, problem: Problem) -> float:
         """Return the number for this problem."""
@@ -294,14 +293,17 @@ def _relative(problem: Problem, t: float) -> float:
         return np.inf
 
 
-def _auto(problem: Problem, rank: float) -> float:
-    if problem.transform.n_slices == 1 and rank > _average_rank(problem) / 2:
-        return _relative(problem, 0.9)
-    values = to_numpy(problem.reduction.values)
-    return _effective_rank(problem, suggested_rank(values, problem.transform.weights, rank))
+MOST_OF_RANK = 0.9
+"""Share of the rank of the data that an effective rank may have."""
 
 
-def suggested_rank(values: np.ndarray, weights: np.ndarray, least: float = 2.0) -> float:
+def _auto(problem: Problem, level: float) -> float:
+    values, weights = to_numpy(problem.reduction.values), problem.transform.weights
+    most = MOST_OF_RANK * _average_rank(problem)
+    return _effective_rank(problem, min(level * suggested_rank(values, weights), most))
+
+
+def suggested_rank(values: np.ndarray, weights: np.ndarray) -> float:
     """Return the effective rank that the spectrum suggests, as `Lambda.auto` explains.
 
     `values` are the singular values of the data, K x r.
@@ -311,7 +313,7 @@ def suggested_rank(values: np.ndarray, weights: np.ndarray, least: float = 2.0) 
         rank = _stable_rank(squares, weights)
     else:
         rank = float(values.sum() ** 2 / squares.sum()) if squares.any() else 1.0
-    return min(max(least, rank), float(weights @ (values > 0).sum(1) / weights.sum()) / 2)
+    return min(max(2.0, rank), float(weights @ (values > 0).sum(1) / weights.sum()) / 2)
 
 
 def theta_of_rank(d: np.ndarray, weights: np.ndarray, rank: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -25,6 +25,7 @@ Rows = Any
 
 TILE = 128  # rows at a time
 LISTED = 32  # neighbours kept for each row
+MOST_BYTES = 2**26  # of a table of similarities that is made as a whole
 
 
 class Ties(ABC):
@@ -35,6 +36,10 @@ class Ties(ABC):
     @abstractmethod
     def tile(self, rows: Rows) -> np.ndarray:
         """Return some rows, dense."""
+
+    def whole(self, n_jobs: int | None = None) -> Whole | None:
+        """Return all rows of the samples of the fit as a table, None where that brings nothing."""
+        return None
 
     def extended(self, new: np.ndarray) -> Ties:
         """Return the ties of new samples to those of the fit."""
@@ -183,8 +188,33 @@ class SparseTable(Ties):
 
     def tile(self, rows: Rows) -> np.ndarray:
         """Return moduli."""
-        tile = np.abs(self.table[rows].toarray())
-        return tile * _inverse(tile.max(axis=1, initial=0))[:, None] if self.unit else tile
+        return _moduli(self.table[rows].toarray(), self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Moduli(Ties):
+    """Moduli of coefficients that are computed when they are read.
+
+    Attributes
+    ----------
+    codes : object
+        With `shape` and a method `tile` of rows, such as `tubal.sparse.RidgeRepresentation`.
+    unit : bool
+        Whether each row is divided by its largest modulus.
+    """
+
+    codes: Any
+    unit: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and of columns."""
+        m, n = self.codes.shape
+        return m, n
+
+    def tile(self, rows: Rows) -> np.ndarray:
+        """Return moduli."""
+        return _moduli(self.codes.tile(rows), self.unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +310,7 @@ class Representation:
     transform: Transform | None = None
     fitted: Representation | None = None
     scale: np.ndarray | None = None
+    _tabled: Representation | None = field(default=None, init=False, repr=False)
 
     def complete(self) -> np.ndarray:
         """Return the samples, missing entries filled by the part that was explained."""
@@ -287,6 +318,21 @@ class Representation:
         if seen is None:
             return self.samples.values
         return np.where(seen, self.samples.values, self.L.reshape(seen.shape))
+
+    def tabled(self, n_jobs: int | None = None) -> Representation:
+        """Return the samples with their similarities as a table, where that is small enough."""
+        if self.fitted is not None or 4 * len(self.twins) ** 2 > MOST_BYTES:
+            return self
+        if self._tabled is None:
+            table = self.similarity.whole(n_jobs)
+            made = self if table is None else replace(self, similarity=table)
+            object.__setattr__(self, "_tabled", made)
+        return self._tabled or self
+
+    def release(self) -> None:
+        """Forget the tables that `tabled` and `lists` have made."""
+        object.__setattr__(self, "_tabled", None)
+        self.__dict__.pop("_lists", None)
 
     def lists(self, n_jobs: int | None = None) -> Neighbours:
         """Return the LISTED most similar samples of the fit for each row, computed once."""
@@ -365,7 +411,7 @@ def neighbours(
         if hidden is not None:
             mask = hidden(part) if callable(hidden) else np.broadcast_to(hidden, tile.shape)
             np.putmask(tile, mask, -1)
-        return _largest(tile, count)
+        return largest(tile, count)
 
     parts = [rows[part] for part in spans(len(rows), -(-len(rows) // TILE))]
     found = threaded(of_rows, parts, effective_jobs(n_jobs))
@@ -388,7 +434,7 @@ def nearest(
     kept : bool array, one for each column
     n_jobs : int or None
     """
-    if count > LISTED or isinstance(representation.similarity, Whole):
+    if count > LISTED:
         hidden = None if kept.all() else ~kept
         return neighbours(representation, count, hidden=hidden, n_jobs=n_jobs)
     lists = representation.lists(n_jobs)
@@ -409,13 +455,13 @@ def nearest(
 
 def stack_tiles(
     ties: Ties,
-    function: Callable[[np.ndarray], np.ndarray],
+    function: Callable[[np.ndarray, slice], np.ndarray],
     n_jobs: int | None = None,
 ) -> scipy.sparse.csr_array:
-    """Apply a function to tiles that cover all rows, and stack the results as a sparse table."""
+    """Apply a function to tiles, and to the rows they have, and stack the results as a table."""
     parts = spans(ties.shape[0], -(-ties.shape[0] // TILE))
     tiles = threaded(
-        lambda rows: scipy.sparse.csr_array(function(ties.tile(rows))),
+        lambda rows: scipy.sparse.csr_array(function(ties.tile(rows), rows)),
         parts,
         effective_jobs(n_jobs),
     )
@@ -472,12 +518,18 @@ def _half_inverse(C: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(half)
 
 
+def _moduli(tile: np.ndarray, unit: bool) -> np.ndarray:
+    """Return moduli, over the largest of each row if asked; the tile is overwritten."""
+    np.abs(tile, out=tile)
+    return tile * _inverse(tile.max(axis=1, initial=0))[:, None] if unit else tile
+
+
 def _inverse(size: np.ndarray, least: float = 0.0) -> np.ndarray:
     """Return 1/size, zero where size is not above `least`."""
     return np.where(size > least, 1 / np.where(size > least, size, 1), 0)
 
 
-def _largest(tile: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def largest(tile: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return positions and values of the largest entries of each row, in falling order.
 
     Of equal values the first ones are taken, in the order of the columns.

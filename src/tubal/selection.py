@@ -1,21 +1,19 @@
-"""Which transform, along which axis, and how many neighbours: chosen from the data, without labels.
+"""What is left to the data: the transform, the axis, the level of `lam`, and the graph.
 
-A `View` says which axis of a sample takes the place of n1 and which transform runs along the
-others; rows of tables may also be compared by their distance. Each view gives a graph of the
-samples (`tubal.graph.MultiScale`), and each graph a partition; the view whose partition has the
-largest modularity on its own graph is chosen. No program is solved for it. Outliers disturb the
-choice, so it is made among the samples kept.
+The program has a closed form for quadratic noise, which shows without a solve what a transform, an
+axis and a level would give: similarities, a graph and a partition. Few directions make any graph
+look clustered, so a partition counts by what it has beyond chance: the same singular values with
+directions drawn at random are the null model, and everything else is done to it in the same way.
 
-Modularities of graphs with more and with fewer edges do not compare. Of several numbers of
-neighbours that one is chosen whose partition agrees best with those of the others (`tie`); that
-takes all samples, since a sample of the set has other neighbours.
+Two kinds of graph are compared. The nearest samples suit many or curved clusters, all pairs suit a
+few independent subspaces. Their evidence does not compare, but their stability does: how well the
+partition of a random part of the samples agrees with that of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -24,115 +22,152 @@ from sklearn.utils import check_random_state
 
 from tubal import spectral
 from tubal._threads import effective_jobs, threaded
-from tubal.graph import Graph, MultiScale
-from tubal.input import Samples
-from tubal.representation import Representation
-from tubal.scales import Distance, View, in_range
+from tubal.graph import AllPairs, Graph, Nearest
+from tubal.outliers.decisions import false_alarm_threshold, lowest
+from tubal.problem import MOST_OF_RANK
+from tubal.representation import Whole
+from tubal.similarity import GaussianKernel, Spectrum, View
 
-MOST_SAMPLES = 2000
-ENOUGH_SAMPLES = 800
-PER_CLUSTER = 20
-"""From larger sets PER_CLUSTER samples a cluster are drawn for the choice, within these limits.
 
-Half of them are looked at first, and all of them in views that are CLOSE to the best one, if that
-is MORE by half.
-"""
+@dataclass(frozen=True)
+class Defaults:
+    """Every constant of the choice and of the graph that can move a label when k is given.
 
-CLOSE = 0.015
-MORE = 1.5
+    The evidence behind each one is in `docs/quality.md`; those of the outlier score are the
+    parameters of `tubal.outliers.Consensus`, those of the cut the parameters of
+    `tubal.spectral.Best`.
 
-COMPARED = (0.5, 1.0)
-"""Effective ranks at which views are compared, as multiples of the suggested one."""
+    Attributes
+    ----------
+    levels : tuple of float
+        Levels of shrinkage, as `Lambda.auto` takes them, for graphs of the nearest samples. The
+        larger one is worth .01 on faces and .03 on palm prints.
+    middle_level : float
+        The level that is looked at first, and that of graphs of all pairs: 1.4 costs .12 on motion
+        segmentation, 5.6 costs .06.
+    n_neighbors : int
+        4, 5 and 6 are level (.80, .79, .77 on 14 sets); 10 costs .05.
+    plain : float
+        Evidence that a graph of all pairs must have: more than half of what is beyond chance.
+        Without it four sets lose .04 to .16 (coffee, power, textures, Indian Pines).
+    same : float
+        Adjusted Rand index from which on two partitions say the same; then the first one stays.
+        Without it planted tensor subspaces are taken for subspaces of vectors.
+    fewest, most, per_cluster : int
+        How many samples are looked at: so many a cluster, within these limits.
+    parts, share : int and float
+        Stability is the mean over so many random parts, each of this share of the samples.
+    isolated : int
+        Number of similar samples that a usual one has; others are not looked at. Without it the
+        choice fails on sets with many outliers (ORL+100 .79 instead of .82).
+    most_pairs : int
+        Number of samples beyond which a graph of all pairs would be too large.
+    """
 
-CLEARLY = 0.0075
-"""Views with a handicap have to be better by this much, more than chance makes of a sample.
+    levels: tuple[float, ...] = (2.8, 11.2)
+    middle_level: float = 2.8
+    n_neighbors: int = 5
+    plain: float = 0.5
+    same: float = 0.9
+    fewest: int = 400
+    most: int = 800
+    per_cluster: int = 20
+    parts: int = 6
+    share: float = 0.8
+    isolated: int = 12
+    most_pairs: int = 4000
 
-Those are vectors, which forget the shape of the samples, and a transform made from the very samples
-that it is judged on.
-"""
 
-UNIT_NORM = 0.07
-"""Over the number of columns: what rows of a table have to be better by at unit norm.
+DEFAULTS = Defaults()
+NEAREST = Nearest(DEFAULTS.n_neighbors)
 
-One direction of so many is lost there, and what has fewer directions is more modular by itself.
-"""
+APART = 1.5
+"""Effective ranks that are closer, as a ratio, are one."""
 
-MANY = 1000
-"""With fewer samples threads that cut graphs mostly wait for each other."""
+LEAST_ISOLATION = 0.3
+"""Smaller differences of the log-odds of similarities are no sign of isolation."""
 
-AGREES = 0.01
-"""So much better than that of the first number of neighbours has the agreement of another to be."""
+WORDS = ((0.9, "sure"), (0.7, "likely"), (0.0, "a guess"))
+"""What to call a stability of at least so much."""
 
 QUICK_CUT = spectral.Cut(spectral.Best((spectral.DiffusionWard(times=(12,)),)))
-"""How graphs are cut that are compared with each other."""
+WHOLE_CUT = spectral.Cut()
+"""How graphs of the nearest samples, and of all pairs, are cut to be compared."""
 
 
-def views(shape: Sequence[int], scaled: bool = True) -> list[View]:
+def open_views(shape: Sequence[int], table: bool, complete: bool = True) -> list[View]:
     """Return the views that "auto" chooses from, for samples of this shape `(n1, *sizes)`.
 
-    `scaled` tells whether samples were brought to unit norm, so that they have two sizes.
-    Rows of tables are compared as vectors that depend on each other, or by their distance. Else
-    there are DFT and DCT with either of the first two axes of a sample in the place of n1, a
-    transform made from the data, and samples as vectors.
+    DFT and DCT with either of the first two axes of a sample in the place of n1. Rows of tables are
+    vectors or, where nothing is missing, points by a Gaussian kernel.
 
-    >>> [str(view) for view in views((28, 28))][:3]
-    ['dft', 'dct', 'dft, axis 1 first']
+    >>> [str(view) for view in open_views((28, 28), table=False)]
+    ['dft', 'dct', 'dft, axis 1 first', 'dct, axis 1 first']
     """
     n1, *sizes = shape
-    if int(np.prod(sizes)) == 1:
-        points = [Distance(), Distance(sized=True)] if scaled else [Distance(sized=True)]
-        return [View("none", None), *points]
+    if table or int(np.prod(sizes)) == 1:
+        return (
+            [View("none", None), GaussianKernel()] if table and complete else [View("none", None)]
+        )
     axes = [0, 1] if n1 > 1 and sizes[0] > 1 else [0]
-    named = [View(name, axis) for axis in axes for name in ("dft", "dct")]
-    return [*named, View("data"), View("none", None)]
+    return [View(name, axis) for axis in axes for name in ("dft", "dct")]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A view and what it gave.
+    """A view, a level and a graph, and what they gave on the samples that were looked at.
 
     Attributes
     ----------
     view : View
-    modularity : float
-        Of its partition on its graph.
-    rank : float
-        Effective rank that the spectrum suggests, NaN for distances.
+    level : float
+        Of shrinkage, as in `Lambda.auto`.
+    graph : Graph
+    evidence : float
+        What the partition has beyond chance, at most 1. For the nearest samples
+        `(Q - Q0) / (1 - 1/k - Q0)` with the modularities Q of the partition and Q0 of that of the
+        null model; for all pairs the same with 1 and the means of the k largest eigenvalues of the
+        normalised squares of similarities. NaN where no null model was asked.
+    stability : float
+        Mean adjusted Rand index with the partitions of random parts; NaN where nobody looked.
+    chance : float
+        Modularity of the partition of the null model; NaN for all pairs.
     labels : int array
-        Its partition of the samples that were looked at; of the best ones these are the same.
-    handicap : float
-        What its modularity has to be larger by, to count as equal.
+        The partition.
     """
 
     view: View
-    modularity: float
-    rank: float
-    labels: np.ndarray = field(repr=False, compare=False)
-    handicap: float = 0.0
+    level: float
+    graph: Graph
+    evidence: float = float("nan")
+    stability: float = float("nan")
+    chance: float = float("nan")
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int), repr=False, compare=False)
 
     @property
-    def rating(self) -> float:
-        """What candidates are sorted by; what differs by rounding is equal."""
-        return round(self.modularity - self.handicap, 6)
+    def kind(self) -> str:
+        """What the evidence of this candidate may be compared with."""
+        if isinstance(self.graph, AllPairs):
+            return "all pairs"
+        if not self.view.is_linear:
+            return "kernel"
+        return "vectors" if self.view.axis is None else "transform"
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it is of the first axis and at the first level."""
+        return self.view.axis in (0, None) and self.level == DEFAULTS.levels[0]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its evidence is large enough for it to be chosen."""
+        return self.kind != "all pairs" or self.evidence > DEFAULTS.plain
 
     def __str__(self) -> str:
-        counted = f", counts as {self.rating:.3f}" if self.handicap else ""
-        return f"{self.view}: {self.modularity:.3f}{counted}"
-
-
-@dataclass(frozen=True)
-class Neighbourhood:
-    """A number of neighbours, and what it gave.
-
-    Attributes
-    ----------
-    count : int
-    agreement : float
-        Mean adjusted Rand index of its partition with those of the other numbers.
-    """
-
-    count: int
-    agreement: float
+        graph = "all pairs" if isinstance(self.graph, AllPairs) else "nearest samples"
+        known = [("evidence", self.evidence), ("stability", self.stability)]
+        told = "".join(f", {name} {value:.2f}" for name, value in known if not np.isnan(value))
+        return f"{self.view}, level {self.level:g}, {graph}{told}"
 
 
 @dataclass(frozen=True)
@@ -142,265 +177,359 @@ class Selection:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Best first; the first one was chosen. Those that were close to the best on the first look
-        come before the others, and were judged on more samples. Empty when the view was not open.
+        The first one was chosen; the others follow by stability and evidence.
     n_clusters : int
         Number of clusters that the partitions had.
-    neighbourhoods : tuple of Neighbourhood
-        The first one was chosen, the others follow by agreement. Empty when the number was not
-        open.
+    n_looked_at : int
+        Number of samples that were looked at.
     lam : float or None
-        Weight of the noise that `lam="auto"` chose; None when it was given or there is none.
+        Weight of the noise that follows from the level; None when it was given.
     """
 
     candidates: tuple[Candidate, ...]
     n_clusters: int
-    neighbourhoods: tuple[Neighbourhood, ...] = ()
+    n_looked_at: int
     lam: float | None = None
 
     @property
-    def chosen(self) -> Candidate | None:
-        """The best candidate, None when the view was not open."""
-        return self.candidates[0] if self.candidates else None
+    def chosen(self) -> Candidate:
+        """The candidate that was chosen."""
+        return self.candidates[0]
 
     @property
-    def view(self) -> View | None:
-        """The view of the best candidate."""
-        return None if self.chosen is None else self.chosen.view
+    def view(self) -> View:
+        """The transform and the axis that were chosen."""
+        return self.chosen.view
+
+    @property
+    def level(self) -> float:
+        """The level of shrinkage that was chosen."""
+        return self.chosen.level
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that was chosen."""
+        return self.chosen.graph
 
     @property
     def confidence(self) -> float:
-        """How far the partitions of the two best views agree (adjusted Rand index, 0 to 1).
-
-        Near 1 the choice hardly matters; 1 when there was none.
-        """
-        if len(self.candidates) < 2:
-            return 1.0
-        first, second = self.candidates[:2]
-        return float(max(0.0, adjusted_rand_score(first.labels, second.labels)))
-
-    @property
-    def n_neighbors(self) -> int | None:
-        """The number of neighbours that was chosen, None when it was not open."""
-        return self.neighbourhoods[0].count if self.neighbourhoods else None
+        """Stability of the chosen partition, from 0 to 1; 1 when there was no choice."""
+        value = self.chosen.stability
+        return 1.0 if np.isnan(value) else float(max(0.0, value))
 
     def __str__(self) -> str:
-        lines = []
-        if self.chosen is not None:
-            rank = self.chosen.rank
-            lines.append(
-                f"transform {self.view}: modularity {self.chosen.modularity:.3f} "
-                f"with {self.n_clusters} clusters"
-                + ("" if isnan(rank) else f", effective rank {rank:.3g}")
-            )
+        sure = (
+            "sure" if self.confidence >= 0.9 else "likely" if self.confidence >= 0.7 else "a guess"
+        )
+        lines = [str(self.chosen)]
         lines += [f"  not {candidate}" for candidate in self.candidates[1:]]
         if len(self.candidates) > 1:
-            lines.append(f"agreement of the two best: {self.confidence:.2f}")
-        if self.neighbourhoods:
-            first, *others = self.neighbourhoods
-            lines.append(f"{first.count} neighbours: agreement {first.agreement:.2f}")
-            lines += [f"  not {other.count}: {other.agreement:.2f}" for other in others]
+            lines.append(
+                f"{sure}: partitions of {DEFAULTS.share:.0%} of the samples agree with it by "
+                f"{self.confidence:.2f}"
+            )
         if self.lam is not None:
             lines.append(f"lam {self.lam:.3g}")
         return "\n".join(lines)
 
 
 def select(
-    rows: Representation,
-    kept: np.ndarray,
-    candidates: Sequence[View] | None = None,
+    values: np.ndarray,
+    sizes: np.ndarray,
+    views: Sequence[View],
     *,
+    graph: Graph | None = None,
+    levels: Sequence[float] = DEFAULTS.levels,
+    false_alarms: float | None = None,
     n_clusters: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
-    """Choose the view whose partition is the most modular.
+    """Choose view, level and graph by what their partitions show beyond chance.
+
+    There are graphs of the nearest samples, under the views and levels given, and the graph of all
+    pairs of samples as vectors (in the view itself when there is one only). The candidate with the
+    largest evidence wins; the first axis and level keep their place unless another one leads by
+    more than the standard error of the difference. The graph of all pairs wins when it has plain
+    evidence and its partition is another one and as stable, up to the standard error. Between
+    vectors and a Gaussian kernel stability decides, too. Samples that no others express in the
+    first view are not looked at.
 
     Parameters
     ----------
-    rows : Representation
-        The samples of a fit; missing entries are filled by what it explains.
-    kept : bool array
-        Which samples take part; of many a random choice does.
-    candidates : sequence of View or None
-        None: `views` of the samples. Of equally good ones the first is taken.
+    values : array of shape (n, n1, ...)
+        Complete samples of unit norm; of many a random choice is looked at.
+    sizes : array of shape (n,)
+        What samples were divided by.
+    views : sequence of View
+    graph : Graph or None
+        None leaves it open.
+    levels : sequence of float
+        For graphs of the nearest samples.
+    false_alarms : float or None
+        Share of usual samples that may be left out as outliers; None leaves nothing out.
     n_clusters : int or None
         None estimates it: the surest estimate of all views, the same for all.
     random_state : int, RandomState or None
     n_jobs : int or None
     """
     rng = check_random_state(random_state)
-    seed = int(rng.randint(2**31 - 1))
-    if candidates is None:
-        candidates = views(rows.samples.values.shape[1:], scaled=bool(np.ptp(rows.divisors())))
-    most = MOST_SAMPLES
-    if n_clusters is not None:
-        most = min(max(ENOUGH_SAMPLES, PER_CLUSTER * n_clusters), most)
-    order = rng.permutation(np.flatnonzero(kept))[:most]
+    n = len(values)
+    most = max(DEFAULTS.fewest, DEFAULTS.per_cluster * n_clusters) if n_clusters else n
+    most = min(n, most, DEFAULTS.most)
+    taken = np.sort(rng.permutation(n)[:most])
+    look = _Look(int(rng.randint(2**31 - 1)), effective_jobs(n_jobs))
+    first = Candidate(views[0], levels[0], graph or NEAREST)
+    if most < 4 or n_clusters == 1 or not np.any(values[taken]):
+        return Selection((first,), n_clusters or 1, most)
+    shown = Spectrum.of(values[taken], sizes[taken], views[0])
+    usual = _usual(shown, false_alarms, n_clusters or 1)
+    taken, most = taken[usual], int(usual.sum())
+    if most <= (n_clusters or 1):
+        return Selection((first,), n_clusters or 1, most)
+    spectra = look.map(lambda view: Spectrum.of(values[taken], sizes[taken], view), views)
+    cells = _nearest_cells(look, views, spectra, levels, graph)
+    k = n_clusters if n_clusters is not None else look.number([cell.W for cell in cells])
+    k = min(k, most)
+    if k == 1:
+        return Selection((first,), 1, most)
+    found = [] if isinstance(graph, AllPairs) else _nearest_candidates(look, cells, k)
+    if isinstance(graph, AllPairs) or (graph is None and n <= DEFAULTS.most_pairs):
+        pairs = View("none", None) if len(views) > 1 else views[0]
+        spectrum = Spectrum.of(values[taken], sizes[taken], pairs)
+        found.append(_all_pairs_candidate(look, pairs, spectrum, k, alone=not found))
+    return Selection(_decided(look, found, k), k, len(taken))
 
-    least = min(_handicap(view, rows) for view in candidates)  # where all have one, none has
 
-    def look(count: int, some: Sequence[View], k: int | None) -> list[Candidate]:
-        taken = np.isin(np.arange(len(kept)), order[:count])
-        found = list(_judged(_alone(rows, taken, some), some, k, seed, n_jobs))
-        found = [replace(each, handicap=each.handicap - least) for each in found]
-        return sorted(found, key=lambda candidate: candidate.rating, reverse=True)
+def _usual(spectrum: Spectrum, false_alarms: float | None, k: int) -> np.ndarray:
+    """Return which samples others express, by their similarities in the closed form.
 
-    first = most // 2
-    found = look(first, candidates, n_clusters)
-    close = [each for each in found if each.rating >= found[0].rating - CLOSE]
-    if len(order) >= MORE * first and len(close) > 1:
-        count = len(np.unique(found[0].labels)) if n_clusters is None else n_clusters
-        again = [view for view in candidates if any(view is each.view for each in close)]
-        found = look(most, again, count) + found[len(close) :]
-    return Selection(tuple(found), len(np.unique(found[0].labels)))
+    Of as many others as there are in a cluster, at most.
+    """
+    n = spectrum.V.shape[2]
+    if false_alarms is None:
+        return np.ones(n, bool)
+    table = _similarities(
+        spectrum, _ranks(spectrum, [DEFAULTS.middle_level])[DEFAULTS.middle_level]
+    )
+    np.fill_diagonal(table, 0)
+    count = min(DEFAULTS.isolated, max(1, n // k - 1))
+    similar = np.partition(table, n - count, axis=1)[:, n - count :].mean(axis=1)
+    similar = np.clip(similar, 1e-6, 1 - 1e-6)
+    isolation = np.log((1 - similar) / similar)
+    isolation = np.clip(isolation - np.median(isolation), 0, None)
+    threshold = false_alarm_threshold(isolation, lowest(isolation, 0.75), false_alarms)
+    usual: np.ndarray = isolation <= max(threshold, LEAST_ISOLATION)
+    return usual
 
 
 @dataclass(frozen=True, eq=False)
-class Tied:
-    """A graph of the kept samples, its clusters, and which other graphs there were.
+class _Cell:
+    """A view at a level: its spectrum, similarities and graph."""
 
-    Attributes
-    ----------
-    affinity : sparse array of shape (n_samples, n_samples)
-    clusters : Clusters
-        Of the kept samples.
-    neighbourhoods : tuple of Neighbourhood
-        The first one is that of the graph, the others follow by agreement. Empty when the number
-        of neighbours was not open.
-    """
+    candidate: Candidate
+    spectrum: Spectrum
+    rank: float
+    table: np.ndarray
+    W: Any
 
-    affinity: Any
-    clusters: spectral.Clusters
-    neighbourhoods: tuple[Neighbourhood, ...] = ()
+    def graph_of(self, part: np.ndarray) -> Any:
+        return _graph(self.candidate.graph, self.table[np.ix_(part, part)])
 
 
-def tie(
-    graph: Graph,
-    rows: Representation,
-    kept: np.ndarray,
-    cut: spectral.Cut,
-    *,
-    n_clusters: int | None = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-) -> Tied:
-    """Build the graph of the kept samples and cut it; choose how many neighbours tie a sample.
+@dataclass(frozen=True)
+class _Look:
+    """How things are looked at: the seed of all that is random, and the number of threads."""
 
-    Where a `MultiScale` leaves that number open, the graphs of all numbers are cut, and clusters
-    count that are there whatever the number is: of those that one graph cannot tell apart
-    (`Cut.proposals`) the ones are taken that agree best with the clusters of the other graphs. The
-    first number is taken unless the clusters of another one agree better, by more than `AGREES`.
+    seed: int
+    jobs: int
 
-    Parameters
-    ----------
-    graph : Graph
-    rows : Representation
-        The samples of a fit.
-    kept : bool array
-        Which samples take part.
-    cut : Cut
-    n_clusters : int or None
-        None estimates it in the graph with the first number of neighbours.
-    random_state : int or None
-        Every graph is cut with the same one.
-    n_jobs : int or None
-    """
-    if not isinstance(graph, MultiScale) or len(graph.choices) == 1:
-        W = graph.build(rows, kept, n_jobs)
-        return Tied(W, cut(_among(W, kept), n_clusters, random_state))
-    graphs = graph.builds(rows, kept, n_jobs)
-    begun = []
-    if n_clusters is None:
-        begun = [cut.proposals(_among(graphs[0], kept), None, random_state)]
-        n_clusters = begun[0][0].n_clusters
-    rest = [_among(W, kept) for W in graphs[len(begun) :]]
-    jobs = effective_jobs(n_jobs) if kept.sum() >= MANY else 1
-    found = begun + threaded(lambda W: cut.proposals(W, n_clusters, random_state), rest, jobs)
-    taken = [_most_agreed(found, i) for i in range(len(found))]
-    rated = [round(agreement, 6) for agreement, _ in taken]
-    lead = [value - (AGREES if i else 0) for i, value in enumerate(rated)]
-    best = int(np.argmax(lead))
-    order = [best, *(i for i in np.argsort(-np.array(rated), kind="stable") if i != best)]
-    clusters = replace(taken[best][1], confidence=found[0][0].confidence)
-    if begun and best:  # as many eigenvalues as the estimate has looked at
-        more = len(begun[0][0].eigenvalues)
-        values = spectral.embed(_among(graphs[best], kept), more, random_state=random_state).values
-        clusters = replace(clusters, eigenvalues=1 - values)
-    return Tied(
-        graphs[best], clusters, tuple(Neighbourhood(graph.choices[i], rated[i]) for i in order)
-    )
+    def map(self, function: Any, items: Sequence[Any]) -> list[Any]:
+        return threaded(function, items, self.jobs)
+
+    def cut(self, W: Any, k: int) -> np.ndarray:
+        cut = WHOLE_CUT if isinstance(W, np.ndarray) else QUICK_CUT
+        return cut(W, k, self.seed).labels
+
+    def number(self, graphs: Sequence[Any]) -> int:
+        """Return the surest estimate of the number of clusters above one, if any."""
+        found = self.map(lambda W: spectral.estimate_n_clusters(W, random_state=self.seed), graphs)
+        several = [count for count in found if count.n_clusters > 1]
+        return max(several, key=lambda count: count.confidence).n_clusters if several else 1
+
+    def null(self, spectrum: Spectrum) -> Spectrum:
+        return spectrum.at_random(np.random.default_rng(self.seed))
 
 
-def _most_agreed(
-    found: Sequence[Sequence[spectral.Clusters]], i: int
-) -> tuple[float, spectral.Clusters]:
-    """Return the proposal of graph i that agrees best with what other graphs say, and how far."""
-    others = [proposals[0].labels for j, proposals in enumerate(found) if j != i]
-    rated = [
-        (float(np.mean([adjusted_rand_score(mine.labels, labels) for labels in others])), mine)
-        for mine in found[i]
+def _graph(graph: Graph, table: np.ndarray) -> Any:
+    """Return the graph of a table of similarities."""
+    if isinstance(graph, AllPairs):
+        return graph.of_table(table)
+    assert isinstance(graph, Nearest)
+    return graph.of_table(table)
+
+
+def _similarities(spectrum: Spectrum, rank: float, single: bool = False) -> np.ndarray:
+    made = spectrum.similarity(rank, (1.0,)) if single else spectrum.similarity(rank)
+    whole: Whole = made.whole(1)
+    return whole.table
+
+
+def _ranks(spectrum: Spectrum, levels: Sequence[float]) -> dict[float, float]:
+    """Return the effective rank for each level, without those that the data is too small for."""
+    most, ranks = MOST_OF_RANK * spectrum.largest_rank, dict[float, float]()
+    for level in levels:
+        rank = min(level * spectrum.rank, most)
+        if not ranks or rank > APART * max(ranks.values()):
+            ranks[level] = rank
+    return ranks
+
+
+def _nearest_cells(
+    look: _Look,
+    views: Sequence[View],
+    spectra: Sequence[Spectrum],
+    levels: Sequence[float],
+    graph: Graph | None,
+) -> list[_Cell]:
+    """Return the graphs of the nearest samples, for every view and level."""
+    wanted = [
+        (Candidate(view, level, graph if isinstance(graph, Nearest) else NEAREST), spectrum, rank)
+        for view, spectrum in zip(views, spectra, strict=True)
+        for level, rank in _ranks(spectrum, levels).items()
     ]
-    return max(rated, key=lambda pair: round(pair[0], 6))
+
+    def build(each: tuple[Candidate, Spectrum, float]) -> _Cell:
+        candidate, spectrum, rank = each
+        table = _similarities(spectrum, rank)
+        return _Cell(candidate, spectrum, rank, table, _graph(candidate.graph, table))
+
+    return look.map(build, wanted)
 
 
-def _among(W: Any, kept: np.ndarray) -> Any:
-    return W if kept.all() else W[kept][:, kept]
+def _nearest_candidates(
+    look: _Look, cells: Sequence[_Cell], k: int
+) -> list[tuple[Candidate, _Cell]]:
+    """Return views with their evidence, best first: the most modular one of an axis and a level."""
+    labels = look.map(lambda cell: look.cut(cell.W, k), cells)
+    groups: dict[Any, list[tuple[float, _Cell, np.ndarray]]] = {}
+    for cell, mine in zip(cells, labels, strict=True):
+        rated = spectral.modularity(cell.W, mine), cell, mine
+        each = cell.candidate
+        groups.setdefault((each.level, each.kind, each.view.axis), []).append(rated)
+    shortlist = [max(group, key=lambda rated: round(rated[0], 6)) for group in groups.values()]
+
+    def weigh(rated: tuple[float, _Cell, np.ndarray]) -> tuple[Candidate, _Cell]:
+        modularity, cell, mine = rated
+        W = _graph(cell.candidate.graph, _similarities(look.null(cell.spectrum), cell.rank))
+        chance = spectral.modularity(W, look.cut(W, k))
+        evidence = beyond_chance(modularity, chance, 1 - 1 / k)
+        return replace(cell.candidate, evidence=evidence, chance=chance, labels=mine), cell
+
+    return sorted(look.map(weigh, shortlist), key=lambda pair: -pair[0].evidence)
 
 
-def _alone(rows: Representation, kept: np.ndarray, candidates: Sequence[View]) -> Representation:
-    """Return the samples that take part, complete, in the precision in which they are compared."""
-    values = rows.complete()[kept]
-    if not any(isinstance(view, Distance) for view in candidates):
-        values = in_range(values)  # once for all of them
-    samples = Samples(values, None, rows.samples.table)
-    alone = np.arange(samples.n_samples)
-    return replace(rows, samples=samples, twins=alone, scale=rows.divisors()[kept])
+def _all_pairs_candidate(
+    look: _Look, view: View, spectrum: Spectrum, k: int, alone: bool
+) -> tuple[Candidate, _Cell]:
+    """Return the graph of all pairs, with its evidence; cut it where it can be chosen."""
+    level = DEFAULTS.middle_level
+    graph, rank = AllPairs(), _ranks(spectrum, [level])[level]
+
+    def leading_mean(some: Spectrum) -> tuple[float, np.ndarray]:
+        table = _similarities(some, rank, single=True)
+        return _leading_mean(np.sqrt(graph.of_table(table)), k), table
+
+    (mean, table), (chance, _) = look.map(leading_mean, [spectrum, look.null(spectrum)])
+    evidence = beyond_chance(mean, chance, 1.0)
+    candidate = Candidate(view, level, graph, evidence)
+    if candidate.is_plain or alone:
+        candidate = replace(candidate, labels=look.cut(graph.of_table(table), k))
+    return candidate, _Cell(candidate, spectrum, rank, table, None)
 
 
-def _judged(
-    rows: Representation,
-    candidates: Sequence[View],
-    n_clusters: int | None,
-    seed: int,
-    n_jobs: int | None,
-) -> Iterator[Candidate]:
-    """Judge all views, several at a time."""
-    jobs = effective_jobs(n_jobs)
-    within = 1 if len(candidates) > 1 else jobs  # as a number: BLAS is held inside of `threaded`
-    made = threaded(lambda view: _graph_of(view, rows, within), candidates, jobs)
-    graphs = [W for W, _ in made]
-    if n_clusters is None:
-        n_clusters = _number(graphs, seed)
-    k = min(n_clusters, rows.samples.n_samples)
-    cuts = threaded(lambda W: QUICK_CUT(W, k, seed).labels, graphs, jobs)
-    for view, (W, rank), labels in zip(candidates, made, cuts, strict=True):
-        modularity = spectral.modularity(W, labels)
-        yield Candidate(view, modularity, rank, labels, _handicap(view, rows))
+def beyond_chance(value: float, chance: float, most: float) -> float:
+    """Return what a value has beyond that of the null model, over what it could have."""
+    return float((value - chance) / max(most - chance, 1e-9))
 
 
-def _handicap(view: View, rows: Representation) -> float:
-    """Return what a view of these samples has to be better by."""
-    if rows.samples.table:
-        sized = isinstance(view, Distance) and view.sized
-        return 0.0 if sized else UNIT_NORM / rows.samples.values[0].size
-    made = isinstance(view.transform, str) and view.transform == "data"
-    return CLEARLY * (view.axis is None or made)
+def _leading_mean(W: np.ndarray, k: int) -> float:
+    """Return the mean of the k largest eigenvalues of a normalised dense graph."""
+    degrees = W.sum(axis=1)
+    root = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)
+    values = np.linalg.eigvalsh(root[:, None] * W * root)
+    return float(values[-k:].mean())
 
 
-def _graph_of(view: View, rows: Representation, n_jobs: int | None) -> tuple[Any, float]:
-    """Return the graph of the samples in a view, and the effective rank behind it."""
-    graph = MultiScale(factors=COMPARED, view=view)
-    everyone = np.ones(rows.samples.n_samples, bool)
-    rows = replace(rows)  # one that remembers the similarities of this view
-    return graph.build(rows, everyone, n_jobs), graph.rank(rows, everyone)
+def _decided(
+    look: _Look, found: Sequence[tuple[Candidate, _Cell]], k: int
+) -> tuple[Candidate, ...]:
+    """Return the candidates, the chosen one first; the best ones of each kind meet each other."""
+    n = max(len(candidate.labels) for candidate, _ in found)
+    rng, size = np.random.default_rng(look.seed), max(k, int(DEFAULTS.share * n))
+    trial = _Trial(look, k, [np.sort(rng.permutation(n)[:size]) for _ in range(DEFAULTS.parts)])
+    kinds: dict[str, list[tuple[Candidate, _Cell]]] = {}
+    for candidate, cell in found:
+        if candidate.is_plain or len(found) == 1:
+            kinds.setdefault(candidate.kind, []).append((candidate, cell))
+    finalists = [trial.most_evident(several) for several in kinds.values()]
+    best = finalists[0]
+    for each in finalists[1:]:
+        lead = each[1] - best[1]
+        error = lead.std(ddof=1) / len(lead) ** 0.5
+        needed = -error if each[0].kind == "all pairs" else error  # plain evidence is rare
+        same = adjusted_rand_score(best[0].labels, each[0].labels) >= DEFAULTS.same
+        best = each if lead.mean() >= needed and not same else best
+    judged = {
+        (str(each.view), each.level, each.kind): replace(each, stability=float(own.mean()))
+        for each, own in (best, *finalists)
+    }
+    for candidate, _ in found:
+        judged.setdefault((str(candidate.view), candidate.level, candidate.kind), candidate)
+    return tuple(judged.values())
 
 
-def _number(graphs: Sequence[Any], seed: int) -> int:
-    """Return one number of clusters for all graphs: the surest estimate above one, if any.
+@dataclass(frozen=True)
+class _Trial:
+    """Compares candidates on random parts of the samples."""
 
-    A view that sees no clusters finds one, and then all partitions would be alike.
-    """
-    found = [spectral.estimate_n_clusters(W, random_state=seed) for W in graphs]
-    several = [count for count in found if count.n_clusters > 1]
-    return max(several, key=lambda count: count.confidence).n_clusters if several else 1
+    look: _Look
+    k: int
+    parts: list[np.ndarray]
+
+    def most_evident(
+        self, several: Sequence[tuple[Candidate, _Cell]]
+    ) -> tuple[Candidate, np.ndarray]:
+        """Return the candidate of a kind with the largest evidence, and its agreement on the parts.
+
+        The first axis at the first level is trusted: others must lead by more than the standard
+        error, which follows from the parts (D. Politis, J. Romano, "Large sample confidence regions
+        based on subsamples", Annals of Statistics 22, 1994).
+        """
+        top = several[0]
+        trusted = [pair for pair in several if pair[0].is_trusted]
+        agreement, evidence = self._measure(*top)
+        if not trusted or trusted[0][0] is top[0]:
+            return top[0], agreement
+        first = trusted[0]
+        of_first, evidence_of_first = self._measure(*first)
+        lead = evidence - evidence_of_first
+        scale = (DEFAULTS.share / (1 - DEFAULTS.share)) ** 0.5
+        if top[0].evidence - first[0].evidence > scale * lead.std(ddof=1):
+            return top[0], agreement
+        return first[0], of_first
+
+    def _measure(self, candidate: Candidate, cell: _Cell) -> tuple[np.ndarray, np.ndarray]:
+        """Return agreement with the partition of all samples, and evidence, on every part."""
+
+        def on(part: np.ndarray) -> tuple[float, float]:
+            W = cell.graph_of(part)
+            labels = self.look.cut(W, self.k)
+            agreement = float(adjusted_rand_score(candidate.labels[part], labels))
+            if candidate.kind == "all pairs":
+                return agreement, candidate.evidence
+            value = spectral.modularity(W, labels)
+            return agreement, beyond_chance(value, candidate.chance, 1 - 1 / self.k)
+
+        agreement, evidence = zip(*self.look.map(on, self.parts), strict=True)
+        return np.array(agreement), np.array(evidence)

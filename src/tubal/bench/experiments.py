@@ -18,7 +18,8 @@ from sklearn.base import clone
 from tubal import datasets, metrics
 from tubal.algebra import project_columns, tsvd, tubal_rank
 from tubal.bench.shared import Figures, Shared, fit_once
-from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find, methods
+from tubal.estimators import SubspaceClusterer, TensorOutlierDetector, find
+from tubal.estimators.catalogue import NAMES
 from tubal.estimators.model import seed_from
 from tubal.input import from_paper, to_paper
 from tubal.problem import Lambda
@@ -363,8 +364,8 @@ def _images(name: str, **options: Any) -> Callable[[int], Drawn]:
     return partial(draw_images, name=name, **options)
 
 
-# The columns of the tables, as `methods()` lists them; random transforms are for synthetic data.
-PICTURES = tuple(name for name in methods() if not name.endswith("ROM"))
+# The columns of the tables; random transforms are for synthetic data.
+PICTURES = tuple(name for name in NAMES if not name.endswith("ROM"))
 MISSING = tuple(name for name in PICTURES if "TNN+" in name or "EWZF" in name)
 COMPLETE = tuple(name for name in PICTURES if name not in MISSING)
 CONVEX = tuple(name for name in COMPLETE if not name.startswith("SSC"))

@@ -29,8 +29,8 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         default="auto",
         metavar="NAME",
-        help="a method of the paper's tables with its published parameters, such as TLRR-DCT or "
-        "SSC (default: auto, OR-TLRR with a certificate)",
+        help="a method of the literature with its published parameters, such as TLRR-DCT, SSC or "
+        "LSR (default: auto, OR-TLRR with a certificate)",
     )
     _convex(model)
     _contamination(model)

@@ -27,6 +27,7 @@ from tubal.cli.options import TRANSFORMS
 from tubal.cli.progress import Display, display
 from tubal.cli.resume import Keeper, Partial, answering_ctrl_c, fingerprint
 from tubal.cli.show import counted, say, short_duration, some
+from tubal.estimators.catalogue import SELF_EXPRESSIVE
 from tubal.files import Loaded
 from tubal.files.loaded import by
 from tubal.solvers import watch
@@ -226,7 +227,7 @@ class Cluster(Session):
     def check(self, loaded: Loaded) -> None:
         """Refuse holes where the method cannot have them, and too many clusters."""
         method, n_clusters = self.args.method, self.args.clusters
-        if method.startswith("SSC") and np.isnan(loaded.X).any():
+        if method in SELF_EXPRESSIVE and np.isnan(loaded.X).any():
             msg = f"--method {method} cannot have missing entries: TNN+{method} fills them first"
             raise ValueError(msg)
         if n_clusters is not None and n_clusters > len(loaded.X):

@@ -5,12 +5,14 @@ from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.estimators.completer import TensorCompleter
 from tubal.estimators.detector import TensorOutlierDetector
 from tubal.estimators.lowrank import ORTLRR, LowRankClusterer
-from tubal.estimators.sparse import SSC, SSCOMP
+from tubal.estimators.sparse import LSR, SSC, SSCOMP, EnSC
 
 __all__ = [
+    "LSR",
     "ORTLRR",
     "SSC",
     "SSCOMP",
+    "EnSC",
     "LowRankClusterer",
     "Method",
     "SubspaceClusterer",

@@ -1,4 +1,4 @@
-"""The methods of the paper's tables by name, each with its published parameters.
+"""The methods of the paper's tables, and two more, by name, each with its published parameters.
 
 Every entry says where its values come from: "the paper" is T. Wu, "Robust data clustering with
 outliers via transformed tensor low-rank representation", AISTATS 2024, whose section 6.2 says of
@@ -16,14 +16,14 @@ from typing import Any
 from tubal.estimators.clusterer import SubspaceClusterer
 from tubal.estimators.completer import TensorCompleter
 from tubal.estimators.lowrank import ORTLRR, LowRankClusterer
-from tubal.estimators.sparse import SSC, SSCOMP
+from tubal.estimators.sparse import LSR, SSC, SSCOMP, EnSC
 from tubal.problem import Lambda
 from tubal.solvers import Published
 
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the paper's tables.
+    """A method of the literature.
 
     Attributes
     ----------
@@ -118,17 +118,52 @@ ALPHA_SOURCE = {
     "ROM": "the paper, Table 3 (synthetic data); with missing entries it takes 30",
 }
 
-SSC_ROW = (
-    {"alpha": 20.0, "outlier_alpha": 20.0, "affine": False},
-    dict.fromkeys(
-        ("alpha", "outlier_alpha", "affine"),
-        "released code of Elhamifar, Vidal, IEEE TPAMI 35 (2013), on faces",
+# Methods that represent each sample by the others: class, settings and sources.
+SCALED = "coefficients over the largest of a sample"
+SELF_EXPRESSIVE: dict[str, tuple[type[SubspaceClusterer], dict[str, Any], dict[str, str]]] = {
+    "SSC": (
+        SSC,
+        {"alpha": 20.0, "outlier_alpha": 20.0, "affine": False, "graph": "scaled"},
+        {
+            **dict.fromkeys(
+                ("alpha", "outlier_alpha", "affine"),
+                "released code of Elhamifar, Vidal, IEEE TPAMI 35 (2013), on faces",
+            ),
+            "graph": f"released code of SSC: {SCALED}",
+        },
     ),
-)
-SSC_OMP_ROW = (
-    {"n_nonzero": 10, "tol": 1e-6},
-    dict.fromkeys(("n_nonzero", "tol"), "released code of You, Robinson, Vidal, CVPR 2016"),
-)
+    "SSC-OMP": (
+        SSCOMP,
+        {"n_nonzero": 10, "tol": 1e-6, "graph": "scaled"},
+        {
+            **dict.fromkeys(
+                ("n_nonzero", "tol"), "released code of You, Robinson, Vidal, CVPR 2016"
+            ),
+            "graph": f"released code of SSC-OMP: {SCALED}",
+        },
+    ),
+    "EnSC": (
+        EnSC,
+        {"alpha": 50.0, "l1_ratio": 0.95, "normalize": True, "graph": "scaled"},
+        {
+            "alpha": "released toolbox of You, Li, Robinson, Vidal, CVPR 2016: gamma = 50",
+            "l1_ratio": "between 1, the default of that toolbox (the lasso), and its .9 for MNIST",
+            "normalize": "so that l1_ratio means the same for all data",
+            "graph": f"as for SSC-OMP, by the same authors: {SCALED}; their toolbox in Python "
+            "divides by the Euclidean norm",
+        },
+    ),
+    "LSR": (
+        LSR,
+        {"weight": 1e-3, "exclude_self": True, "normalize": True},
+        {
+            "weight": "released functions LSR1 and LSR2 of Lu et al., ECCV 2012",
+            "exclude_self": "function LSR1 of Lu et al.: diag(Z) = 0, as in the methods beside it",
+            "normalize": "so that weight means the same for all data; a comment in LSR1 and LSR2",
+            "graph": "Lu et al., ECCV 2012: (|Z| + |Z^T|) / 2",
+        },
+    ),
+}
 
 # The names of the tables. Other combinations of the same parts are understood too.
 NAMES = (
@@ -158,11 +193,13 @@ NAMES = (
     "OR-TLRR-EWZF-DCT",
     "OR-TLRR-EWZF-ROM",
 )
+# Others, not in the tables of the paper.
+OTHERS = ("LSR", "EnSC")
 TRANSFORMS = {"DFT": "dft", "DCT": "dct", "ROM": "rom"}
 
 
 def methods() -> list[str]:
-    """Return the names of the methods in the paper's tables, for `make`.
+    """Return the names of the methods that `make` knows: those of the paper's tables, LSR and EnSC.
 
     "TNN+" fills missing entries first, in a step of its own; "EWZF" leaves them out of the program.
     Methods with outlying samples or entries in a convex program accept missing entries anyway.
@@ -173,11 +210,11 @@ def methods() -> list[str]:
     >>> methods()[:4]
     ['R-PCA', 'OR-PCA', 'LRR', 'SSC']
     """
-    return list(NAMES)
+    return [*NAMES, *OTHERS]
 
 
 def make(name: str, n_clusters: int | None = None, **overrides: Any) -> SubspaceClusterer:
-    """Return an estimator for a method of the paper's tables, with its published parameters.
+    """Return an estimator for a method of the literature, with its published parameters.
 
     Parameters
     ----------
@@ -191,7 +228,7 @@ def make(name: str, n_clusters: int | None = None, **overrides: Any) -> Subspace
 
     Returns
     -------
-    ORTLRR, LowRankClusterer, SSC or SSCOMP
+    ORTLRR, LowRankClusterer, SSC, SSCOMP, EnSC or LSR
 
     Examples
     --------
@@ -211,18 +248,15 @@ def find(name: Any) -> Method:
         raise ValueError(msg)
     base, transform, completed = _parse(name)
     settings, sources = {**DECISION}, {**DECISION_SOURCE}
-    estimator: type[SubspaceClusterer]
-    if base in ("SSC", "SSC-OMP"):
-        estimator, row = (SSC, SSC_ROW) if base == "SSC" else (SSCOMP, SSC_OMP_ROW)
-        settings["graph"] = "scaled"
-        sources["graph"] = f"released code of {base}: coefficients over the largest of a sample"
+    if base in SELF_EXPRESSIVE:
+        estimator, own_settings, own_sources = SELF_EXPRESSIVE[base]
         sources["completion"] = "holes are filled by TNN+ first, or refused"
     else:
-        estimator, row = _convex(base, transform)
+        estimator, own_settings, own_sources = _convex(base, transform)
         settings |= SCHEDULE
         sources |= SCHEDULE_SOURCE
-    settings |= row[0]
-    sources |= row[1]
+    settings |= own_settings
+    sources |= own_sources
     if completed:
         settings["completion"] = TensorCompleter(
             transform=TRANSFORMS[transform or "DFT"], solver="published", tol=None
@@ -233,16 +267,16 @@ def find(name: Any) -> Method:
 
 def _convex(
     base: str, transform: str | None
-) -> tuple[type[SubspaceClusterer], tuple[dict[str, Any], dict[str, str]]]:
-    """Return class and row of a method of the convex family."""
+) -> tuple[type[SubspaceClusterer], dict[str, Any], dict[str, str]]:
+    """Return class, settings and sources of a method of the convex family."""
     if base == "OR-TLRR":
         plan = transform or "DFT"
         settings = {"lam": Lambda.paper(ALPHA[plan]), "transform": TRANSFORMS[plan]}
-        return ORTLRR, (settings, {"lam": ALPHA_SOURCE[plan]})
+        return ORTLRR, settings, {"lam": ALPHA_SOURCE[plan]}
     settings, sources = ROWS[base]
     if not settings.get("vectorize"):
         settings = {**settings, "transform": TRANSFORMS[transform or "DFT"]}
-    return LowRankClusterer, (settings, sources)
+    return LowRankClusterer, settings, sources
 
 
 def _parse(name: str) -> tuple[str, str | None, bool]:
@@ -257,9 +291,9 @@ def _parse(name: str) -> tuple[str, str | None, bool]:
         base = base.removesuffix("-EWZF")
         known = base in ("TLRR", "OR-TLRR")
     else:
-        known = base in ("OR-TLRR", "SSC", "SSC-OMP", *ROWS)
+        known = base in ("OR-TLRR", *SELF_EXPRESSIVE, *ROWS)
     takes_transform = base in ("OR-TLRR", "TLRR", "TRPCA", "OR-TPCA")
     if not known or (transform is not None and not takes_transform):
-        msg = f"name must be one of tubal.methods(): {', '.join(NAMES)}; got {name!r}"
+        msg = f"name must be one of tubal.methods(): {', '.join(methods())}; got {name!r}"
         raise ValueError(msg)
     return base, transform, completed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,6 @@ from tubal.input import check_flag
 from tubal.outliers import contamination_threshold
 from tubal.outliers.decisions import flagged_by_share
 from tubal.representation import Representation
-from tubal.selection import Selection, select, tie
 
 
 class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
@@ -25,8 +23,6 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
 
     Subclasses have the further parameters `n_clusters`, `graph` and `partition`.
     """
-
-    _auto_graph: graphs.Graph = graphs.Nearest()
 
     @fits
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -46,12 +42,11 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         samples = self._read(X, reset=True)
         n_clusters = self._check_clusterer(samples.n_samples)
         with self._progress(stages=3) as progress:
-            self._fit_model(samples, progress)
+            self._fit_model(samples, progress, n_clusters)
             with progress.stage("cluster"):
                 share = check_contamination(self.contamination)
-                threshold = self._threshold(share, n_clusters)
-                self._choose(self.outlier_scores_ <= threshold, n_clusters)
-                self._label(n_clusters, threshold)
+                self._label(n_clusters, self._threshold(share, n_clusters))
+        self._fitted.release()
         return self
 
     def relabel(
@@ -155,6 +150,33 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             share[back] = self._shares(self._fitted, kept, self.labels_)[back]
         return margins_of(share, self.labels_)
 
+    @property
+    def nearest_cluster_(self) -> np.ndarray:
+        """The cluster of each sample; for outliers the one that they would belong to."""
+        return self._belonging()[0]
+
+    @property
+    def membership_(self) -> np.ndarray:
+        """How much each sample belongs to its `nearest_cluster_`, from 0 to 1.
+
+        The share of its ties that goes to that cluster, times the strength of all its ties over the
+        median of the kept samples, where it is below.
+        """
+        return self._belonging()[1]
+
+    def _belonging(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest cluster of each sample of the fit, and its membership."""
+        self._check_fitted()
+        kept = self._cut_labels >= 0
+        share = self._shares(self._fitted, kept, self._cut_labels)
+        self._fitted.release()
+        nearest = np.where(self.labels_ >= 0, self.labels_, share.argmax(axis=1))
+        total = share.sum(axis=1)
+        usual = float(np.median(total[kept]))
+        strength = np.minimum(total / usual, 1) if usual > 0 else np.zeros(len(total))
+        own = share[np.arange(len(nearest)), nearest]
+        return nearest, strength * own / np.where(total > 0, total, 1)
+
     def _vote(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return labels and margins of samples; those of the fit keep what they had there."""
         new, _ = self._code(X)
@@ -194,11 +216,12 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
         """Move the threshold and let the clusters stand."""
         labels = np.where(self.outlier_scores_ <= threshold, self._standing(), -1)
         self.threshold_, self.labels_, self.outliers_ = threshold, labels, labels == -1
+        self.damaged_ = self._detection.is_damaged(self.outliers_)
 
     def _check_clusterer(self, n_samples: int) -> int | None:
         """Check what does not depend on the values of the data; return the number of clusters."""
         self._check_model()
-        _check_view(graphs.resolve(self.graph), self._n_axes())
+        graphs.resolve(self.graph)
         spectral.resolve_cut(self.partition)
         n_clusters = _check_n_clusters(self.n_clusters, n_samples)
         share = check_contamination(self.contamination) or 0.0
@@ -211,43 +234,12 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             raise ValueError(msg)
         return n_clusters
 
-    def _n_axes(self) -> int:
-        """Return the number of axes that a view may choose from.
-
-        Rows of tables have a second one, of length 1; samples that become vectors have one left.
-        """
-        n_axes = len(self.sample_shape_)
-        vectors = n_axes > 1 and getattr(self._frozen, "vectorize", False)
-        return 1 if vectors else max(2, n_axes)
-
     def _graph(self) -> graphs.Graph:
-        """Return the graph, with the view and the neighbourhood that were chosen for it."""
-        graph, chosen = self._open_graph(), self.__dict__.get("selection_")
-        if chosen is None or chosen.n_neighbors is None or not isinstance(graph, graphs.MultiScale):
-            return graph
-        return replace(graph, n_neighbors=chosen.n_neighbors)
-
-    def _open_graph(self) -> graphs.Graph:
-        """Return the graph with the view that was chosen for it."""
-        graph = graphs.resolve(self._frozen.graph, self._auto_graph)
+        """Return the graph that was asked for, or chosen."""
         chosen = self.__dict__.get("selection_")
-        if chosen is None or chosen.view is None or not isinstance(graph, graphs.MultiScale):
-            return graph
-        return replace(graph, view=chosen.view)
-
-    def _choose(self, kept: np.ndarray, n_clusters: int | None) -> None:
-        """Choose the view of the graph from the data, when it is left open."""
-        self.__dict__.pop("selection_", None)
-        graph = self._open_graph()
-        automatic = is_auto(getattr(self._frozen, "transform", None))
-        if isinstance(graph, graphs.MultiScale) and graph.view is None and automatic:
-            self.selection_ = select(
-                self._fitted,
-                kept,
-                n_clusters=n_clusters,
-                random_state=self._seed,
-                n_jobs=self._frozen.n_jobs,
-            )
+        if chosen is not None and is_auto(self._frozen.graph):
+            return chosen.graph
+        return graphs.resolve(self._frozen.graph)
 
     def _threshold(self, share: float | None, n_clusters: int | None) -> float:
         """Return the threshold for a share of outliers, or the one of the detector.
@@ -269,26 +261,15 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
                 f"fewer than {needed}: lower contamination or raise threshold"
             )
             raise ValueError(msg)
-        tied = tie(
-            self._open_graph(),
-            self._fitted,
-            kept,
-            spectral.resolve_cut(self._frozen.partition),
-            n_clusters=n_clusters,
-            random_state=self._seed,
-            n_jobs=self._frozen.n_jobs,
-        )
-        result = tied.clusters
-        if tied.neighbourhoods:
-            chosen = self.__dict__.get("selection_", Selection((), result.n_clusters))
-            count = chosen.n_clusters if chosen.candidates else result.n_clusters
-            self.selection_ = replace(chosen, n_clusters=count, neighbourhoods=tied.neighbourhoods)
-        if "selection_" in self.__dict__ and is_auto(getattr(self._frozen, "lam", None)):
-            self.selection_ = replace(self.selection_, lam=self.lam_)
-        self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, tied.affinity
+        W = self._graph().build(self._fitted, kept, self._frozen.n_jobs)
+        cut = spectral.resolve_cut(self._frozen.partition)
+        result = cut(W if kept.all() else W[kept][:, kept], n_clusters, self._seed)
+        self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, W
+        self.damaged_ = self._detection.is_damaged(~kept)
         self._n_clusters_given = n_clusters
         self.n_clusters_ = result.n_clusters
         self.n_clusters_confidence_ = result.confidence
+        self.n_clusters_candidates_ = result.candidates
         self.eigenvalues_ = result.eigenvalues
         self.labels_ = np.full(len(kept), -1)
         self.labels_[kept] = result.labels
@@ -317,15 +298,6 @@ def margins_of(ties: np.ndarray, labels: np.ndarray) -> np.ndarray:
     own = share[rows, labels]
     share[rows, labels] = 0  # a single cluster has no other one: its share is 0
     return np.where(labels >= 0, own - share.max(axis=1), np.nan)
-
-
-def _check_view(graph: graphs.Graph, n_axes: int) -> None:
-    """Refuse a view of an axis that the samples do not have, before any work."""
-    view = graph.view if isinstance(graph, graphs.MultiScale) else None
-    if view is not None and view.axis is not None and view.axis >= n_axes:
-        whose = "these samples" if n_axes > 1 else "vectors (vectorize=True)"
-        msg = f"view must have an axis below {n_axes} for {whose}, got {view!r}"
-        raise ValueError(msg)
 
 
 def _check_n_clusters(n_clusters: Any, n_samples: int) -> int | None:

@@ -16,7 +16,10 @@ from tubal.solvers import Check
 
 
 class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
-    """Finds outliers among multiway samples: `ORTLRR` without the clusters.
+    """Finds outliers among multiway samples: the model of `ORTLRR` without the clusters.
+
+    Without clusters there is nothing to choose a transform and a level by: the DFT and
+    `Lambda.auto()` are the defaults.
 
     Parameters
     ----------
@@ -24,6 +27,8 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         As in `ORTLRR`.
     contamination : "auto" or float in [0, 0.5]
         Share of samples to flag; "auto" leaves it to the detector.
+    false_alarms : float
+        Share of the inliers that may be flagged when `contamination` is "auto".
     random_state : int, RandomState or None
         Not used by the detectors of this package; for those of others.
     n_jobs : int or None
@@ -56,6 +61,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         solver: Any = "certified",
         outliers: Any = "auto",
         contamination: float | str = "auto",
+        false_alarms: float = 0.01,
         random_state: Any = None,
         n_jobs: int | None = None,
         tol: float | None = 1e-4,
@@ -70,6 +76,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
         self.solver = solver
         self.outliers = outliers
         self.contamination = contamination
+        self.false_alarms = false_alarms
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.tol = tol
@@ -127,6 +134,7 @@ class TensorOutlierDetector(OutlierMixin, LowRankModel):  # type: ignore[misc]
 
     def _decide(self, threshold: float) -> None:
         self.threshold_, self.outliers_ = threshold, ~(self.outlier_scores_ <= threshold)
+        self.damaged_ = self._detection.is_damaged(self.outliers_)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> np.ndarray:
         """Fit, and return -1 for outliers and +1 for the other samples."""

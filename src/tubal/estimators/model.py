@@ -25,7 +25,7 @@ from tubal.estimators.base import (
     with_transform_parameter,
 )
 from tubal.estimators.known import Known
-from tubal.input import Samples, check_flag, namespace, to_numpy
+from tubal.input import Samples, check_flag, check_share, namespace, to_numpy
 from tubal.representation import Representation
 
 
@@ -42,9 +42,11 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
     and `n_jobs`.
     """
 
-    def _fit_model(self, samples: Samples, progress: Progress) -> None:
+    def _fit_model(
+        self, samples: Samples, progress: Progress, n_clusters: int | None = None
+    ) -> None:
         """Represent and score the samples of a fit."""
-        for name in ("completion_", "_clean"):
+        for name in ("completion_", "selection_"):
             self.__dict__.pop(name, None)
         self._seed = seed_from(self._frozen.random_state)
         given = on_cpu(samples)
@@ -52,16 +54,25 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
-            self._fitted = replace(self._represent(self._arranged(scaled), step), scale=sizes)
-        with progress.stage("detect outliers", steps=True) as step:
-            self._detect()
-            if self._represents_again():
-                again = self._represent(self._arranged(scaled), step)
-                self._fitted = replace(again, scale=sizes)
-                self._detect()
+            self._choose(scaled, sizes, n_clusters)
+            self._fitted = replace(self._represent(scaled, sizes, step), scale=sizes)
+        with progress.stage("detect outliers"):
+            detector = detectors.resolve(self._frozen.outliers, self._false_alarms)
+            self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
         self.outlier_scores_ = self._detection.scores
         self.X_clean_ = self._restore(self._fitted.L, sizes)
         self._sizes = sizes
+
+    @property
+    def residuals_(self) -> np.ndarray:
+        """What the model does not explain of the samples, entry by entry; NaN where missing."""
+        self._check_fitted()
+        left: np.ndarray = self._inputs() - self.X_clean_
+        return left
+
+    @property
+    def _false_alarms(self) -> float:
+        return getattr(self._frozen, "false_alarms", 0.01)
 
     def _inputs(self) -> np.ndarray:
         """Return the samples of the fit, to rounding, with NaN where an entry was missing."""
@@ -69,14 +80,6 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         if self._observed is None:
             return values
         return np.where(self._observed.reshape(values.shape), values, np.nan)
-
-    def _detect(self) -> None:
-        detector = detectors.resolve(self._frozen.outliers)
-        self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
-
-    def _represents_again(self) -> bool:
-        """Return whether samples are represented once more, now that outliers are known."""
-        return False
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return how normal samples are: the negative outlier score, high for normal ones.
@@ -122,16 +125,15 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         """Threshold on `score_samples`: samples below it are outliers."""
         return -self.threshold_
 
-    def _arranged(self, samples: Samples) -> Samples:
-        """Return samples in the arrangement that the model sees."""
-        return samples
+    def _choose(self, samples: Samples, sizes: np.ndarray, n_clusters: int | None) -> None:
+        """Choose from the data what the user left open, before samples are represented."""
 
     @abstractmethod
-    def _represent(self, samples: Samples, step: Any) -> Representation:
+    def _represent(self, samples: Samples, sizes: np.ndarray, step: Any) -> Representation:
         """Represent the samples of a fit, and keep what `_extend` needs."""
 
     @abstractmethod
-    def _extend(self, samples: Samples, twins: np.ndarray) -> Representation:
+    def _extend(self, samples: Samples, sizes: np.ndarray, twins: np.ndarray) -> Representation:
         """Represent further samples by those of the fit."""
 
     def _check_model(self) -> None:
@@ -139,6 +141,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         effective_jobs(self.n_jobs)
         detectors.resolve(self.outliers)
         check_contamination(self.contamination)
+        check_share("false_alarms", self._false_alarms)
         check_flag("normalize", self.normalize)
         _check_random_state(self.random_state)
         filler = self.completion
@@ -200,7 +203,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
             samples = _filled(samples, self.completion_.transform(with_holes(samples)))
         samples, sizes = self._scale(samples)
         sizes = _old_where_known(twins, self._sizes, sizes)  # as large as they were completed then
-        new = self._extend(self._arranged(samples), twins)
+        new = self._extend(samples, sizes, twins)
         return replace(new, scale=sizes), sizes
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tubal.solvers import StopReason
+from tubal.sparse import RidgeRepresentation
 
 Fact = tuple[str, str]
 
@@ -78,6 +79,8 @@ def certificate_in_words(fitted: Any) -> str:
         return "nothing was missing, so nothing was solved"
     certificate = getattr(fitted, "certificate_", None)
     if certificate is None:
+        if isinstance(solution, RidgeRepresentation):
+            return "not needed: the solution has a closed form"
         if solution.gap is None:
             return "none: the method is greedy and minimises nothing"
         return f"every sample solved to {within(solution.gap)}"

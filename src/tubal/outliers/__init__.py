@@ -11,7 +11,7 @@ from typing import Any
 
 from tubal.input import check_choice
 from tubal.outliers.consensus import Consensus
-from tubal.outliers.decisions import contamination_threshold, tail_cut, two_means
+from tubal.outliers.decisions import contamination_threshold, tail_quantile, two_means
 from tubal.outliers.detection import Detection, Detector, Nothing, Residual, Scorer
 
 __all__ = [
@@ -23,18 +23,20 @@ __all__ = [
     "Scorer",
     "contamination_threshold",
     "resolve",
-    "tail_cut",
+    "tail_quantile",
     "two_means",
 ]
 
 
-def resolve(outliers: Any) -> Detector:
+def resolve(outliers: Any, false_alarms: float = 0.01) -> Detector:
     """Turn a name, None or an object into a Detector; the only place that reads these names.
+
+    `false_alarms` is that of the detector called "auto".
 
     >>> resolve("published")
     Residual()
     """
-    names: dict[str, Detector] = {"auto": Consensus(), "published": Residual()}
+    names: dict[str, Detector] = {"auto": Consensus(false_alarms), "published": Residual()}
     if outliers is None:
         return Nothing()
     return check_choice("outliers", outliers, names, Detector, ", None")

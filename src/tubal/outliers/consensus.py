@@ -6,106 +6,105 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tubal.input import check_count, check_positive
-from tubal.outliers.decisions import centred, clear_gap, lowest, tail_cut
+from tubal.input import check_count, check_share
+from tubal.outliers.decisions import (
+    RARE,
+    centred,
+    clear_gap,
+    false_alarm_threshold,
+    lowest,
+    tail_quantile,
+)
 from tubal.outliers.detection import Detection, Detector
 from tubal.outliers.views import (
     Table,
     Views,
-    are_points,
-    as_points,
     average_of,
+    explained,
     far_from,
     mean_of,
 )
 from tubal.representation import Representation
-from tubal.scales import DistanceKernel
 
 # A residual of less than a twentieth of the sample is no sign of anything; and views in which the
 # inliers agree (almost) exactly must not make an outlier of the smallest difference.
 LEAST_RESIDUAL = 0.05
-
-# Clusters of points have edges, and so their scores long tails: `margin` and `false_alarms` times
-# these numbers.
-POINT_MARGIN, POINT_ALARMS = 1.3, 0.6
 LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.2, 0.05, 0.05])
+
+LARGEST = 6.0
+"""Deviation up to which a sample may count as an inlier; without a bound, many outliers hide."""
+
+MOST_NOISE = 0.6
+"""Residual over the norm of a sample, up to which the explained part can be relied on."""
 
 
 @dataclass(frozen=True)
 class Consensus(Detector):
-    """Five views of a sample, each on a robust scale, and a cut that knows the inliers.
+    """Five views of a sample, as it is and as it was explained, on robust scales.
 
     Unit-norm samples x with entries p; K = the samples that count as inliers. S = the most similar
-    samples; N = the closest ones of the LISTED most similar. With
+    samples by the solution; N = the closest ones among the 32 most similar. With
     `W(A)_j = mean_p sqrt(A_jp / (d_p + .03 mean d))`, `d_p` the mean of `A_jp` over K, the views
     are
 
     - global: `W(|x_j - median_K|)`, far from everything;
     - local: `W(mean over N of |x_j - x_i|)`, far from its own neighbours;
-    - lonely: `1 - mean similarity` with the `n_similar` most similar ones, not expressed by others;
+    - isolation: `1 - mean similarity` with the `n_similar` most similar ones, not expressed by
+      others;
     - residual: `||E_j|| / ||X_j||`, not explained;
     - size: the norm that the sample had before it was scaled, plus a tenth of the median norm (in
       few dimensions some inliers are close to zero), far larger or smaller than those of all
-      samples and than those of S: `min(|z(log size)|, |z(log size - median over S)|)`; of rows of
-      tables, which are points, than those of the closest ones as they were given.
+      samples and than those of S: `min(|z(log size)|, |z(log size - median over S)|)`.
 
-    On the scale `z` of median and 1.4826 MAD over K the score is the root of
-    `(z(log global) - c)_+^2 + (z(log local) - c')_+^2 + z(logit lonely)_+^2
-    + (z(log residual) - 2)_+^2 + (size - 1)_+^2`. An outlier has no company: `c` is what three
-    quarters of the `company` closest inliers of the LISTED most similar samples have in this view
-    themselves, `(lower quartile of z - .5)_+`; those that are missing count as 0. So a cluster far
+    Rows of tables are points. They are looked at where they were given, and neither isolation nor
+    size mean anything for them.
+
+    On the scale `z` of median and 1.4826 MAD over K the deviation of a sample is the root of
+    `(z(log global) - c)_+^2 + (z(log local) - c')_+^2 + z(logit isolation)_+^2
+    + (z(log residual) - 2)_+^2 + (size - 1)_+^2`.
+    An outlier has no company: c is what five sixths of the `company` closest samples among the 32
+    most similar ones have in this view themselves, less .5 and at least 0; those that are missing
+    count as 0. In the global view inliers are asked, in the local one all samples. So a cluster far
     from the bulk, or wider than others, is no outlier as a whole.
 
-    The beginning of K are the lower 75 % of a score without the global view, since a cluster may be
-    far from all others. It repeats with `K = {score <= t}`,
-    `t = margin * 95th percentile over K`, no less than `least` and no more than `limit`, but at
-    least half of all samples, until K stays the same. Then the cut moves up
+    **Damage.** The deviation is measured twice: for the sample as it is, and for the part L of it
+    that the program explains, of which nothing is left over. The score is the larger of the two.
+    But a sample whose residual is unusually large, and at most .6 of its norm, is covered by noise.
+    When its explained part is at home among the others, deviating no more than they do, only that
+    part counts: the sample is damaged, not an outlier.
 
-    - until the tail of the inliers explains no more than the share `false_alarms` of the flagged,
-      see `tail_cut`;
-    - when 8 or more samples are flagged, to the largest ratio of consecutive scores, if that is 1.5
-      or more and leaves at least a third of the flagged above it; else to the largest ratio over a
-      twentieth of the flagged, if that is 1.15 or more and leaves 75 % of them above its beginning.
-
-    Where there is room between the kept and the flagged, the threshold for new samples lies in its
-    middle. Missing entries, and in the local view those that no neighbour has, are left out of the
-    means.
-
-    Rows of tables with fewer than eight columns are points. They are looked at where they are, not
-    at unit norm; similar are those that are near (`tubal.scales.DistanceKernel`); and residual and
-    size say nothing about them. Their scores have longer tails, so `margin` is 1.3 times as large
-    and `false_alarms` .6 times.
+    **Decision.** A sample is flagged when the tail of the inliers exceeds its score with a
+    probability of at most `false_alarms`, and when more than half of the flagged cannot be
+    explained by that tail (`false_alarm_threshold`). The tail is an exponential one from the 95 %
+    quantile of K on; it says which residuals are unusual and what is at home, too. K begins with
+    the lower 75 % of the deviations without the global view, since a cluster may be far from all
+    others, and is then what is not flagged, at least half of all samples, until it stays the same.
+    When 8 or more samples are flagged, the threshold moves up into a clear gap of the scores, if
+    there is one (`clear_gap`). Where there is room between the kept and the flagged, the threshold
+    for new samples lies in its middle. Missing entries, and in the local view those that no
+    neighbour has, are left out of the means.
 
     Parameters
     ----------
+    false_alarms : float
+        Share of the inliers that may be flagged, between 0 and 0.5.
     n_neighbors : int
         Size of S and N.
     n_similar : int
         How many similar samples an inlier has.
-    margin, least, limit : float
-        Of the threshold; `least` is at most `limit`.
     company : int
         How many inliers around a sample are asked.
-    false_alarms : float
-        Share of the flagged that may be the end of the inliers.
     """
 
+    false_alarms: float = 0.01
     n_neighbors: int = 3
     n_similar: int = 12
-    margin: float = 1.55
-    least: float = 2.5
-    limit: float = 4.25
     company: int = 12
-    false_alarms: float = 0.25
 
     def __post_init__(self) -> None:
+        check_share("false_alarms", self.false_alarms)
         for name in ("n_neighbors", "n_similar", "company"):
             check_count(name, getattr(self, name))
-        for name in ("margin", "least", "limit", "false_alarms"):
-            check_positive(name, getattr(self, name))
-        if self.least > self.limit:
-            msg = f"least must be at most limit={self.limit!r}, got least={self.least!r}"
-            raise ValueError(msg)
 
     @property
     def _counts(self) -> tuple[int, int]:
@@ -113,31 +112,54 @@ class Consensus(Detector):
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""
-        points = are_points(fitted)
-        margin = self.margin * (POINT_MARGIN if points else 1)
-        fitted = as_points(fitted) if points else fitted
-        table = Table.of_points(fitted) if points else Table.of(fitted)
-        views = Views.of(fitted, table, table, self._counts, n_jobs)
+        views = _both_views(fitted.tabled(n_jobs), None, self._counts, n_jobs)
+        inliers, observed = self._inliers(views[0], n_jobs)
+        explained, _ = Scale.of(views[1], inliers, self.company, n_jobs)
+        found = observed.measure(views[0]), explained.measure(views[1])
+        unusual, usual, home = (
+            tail_quantile(each[inliers], self.false_alarms) for each in (views[0].residual, *found)
+        )
+        scorer = ConsensusScorer(
+            (observed, explained),
+            (replace(views[0].table), replace(views[1].table)),  # without `columns`
+            max(unusual, LEAST_RESIDUAL),
+            home,
+            self._counts,
+        )
+        scores, at_home = scorer.combine(views[0].residual, *found)
+        level = false_alarm_threshold(scores, inliers, self.false_alarms)
+        threshold = centred(scores, clear_gap(scores, level))
+        return Detection(scores, threshold, scorer, at_home & (found[0] > usual))
+
+    def _inliers(self, views: Views, n_jobs: int | None) -> tuple[np.ndarray, Scale]:
+        """Return which samples count as inliers, and their scale."""
         everyone = np.ones(len(views.lonely), bool)
         scale, values = Scale.of(views, everyone, self.company, n_jobs)
         inliers = lowest(length(scale.deviations(values)[1:]), 0.75)
         for _ in range(30):
             scale, values = Scale.of(views, inliers, self.company, n_jobs)
             scores = scale.scores(views, values)
-            level = margin * float(np.percentile(scores[inliers], 95))
-            level = min(max(level, self.least), self.limit)
-            new = scores <= level
-            if 2 * new.sum() < len(new):  # outliers are the minority
-                new = lowest(scores, 0.5)
-                level = float(scores[new].max())
+            new = scores <= min(tail_quantile(scores[inliers], RARE), LARGEST)
+            new = new if 2 * new.sum() >= len(new) else lowest(scores, 0.5)
             if np.array_equal(new, inliers):
-                break
+                return inliers, scale
             inliers = new
-        share = self.false_alarms * (POINT_ALARMS if points else 1)
-        cut = clear_gap(scores, tail_cut(scores, level, share))
-        kernel = fitted.similarity if isinstance(fitted.similarity, DistanceKernel) else None
-        scorer = ConsensusScorer(scale, replace(table), self._counts, kernel)  # without `columns`
-        return Detection(scores, centred(scores, cut), scorer)
+        return inliers, Scale.of(views, inliers, self.company, n_jobs)[0]
+
+
+def _both_views(
+    rows: Representation,
+    fitted: tuple[Table, Table] | None,
+    counts: tuple[int, int],
+    n_jobs: int | None,
+) -> tuple[Views, Views]:
+    """Return the views of samples as they are, and as they were explained."""
+    lists, found = rows.lists(n_jobs), []
+    for i, each in enumerate((rows, explained(rows))):
+        table = Table.of(each, None if fitted is None else fitted[i])
+        of = table if fitted is None else fitted[i]
+        found.append(Views.of(each, lists, table, of, counts, n_jobs))
+    return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +174,7 @@ class Scale:
     inliers: np.ndarray
     company: int
     usual: np.ndarray  # global and local view of the samples of the fit, (2, n)
+    points: bool  # whether samples are rows of a table
 
     @classmethod
     def of(
@@ -164,7 +187,9 @@ class Scale:
         weights = entry_weights(mean_of(far, table.seen, inliers))
         apart = entry_weights(mean_of(views.apart_squared, views.shared, inliers))
         nothing = np.zeros((2, len(inliers)))
-        raw = cls(median, weights, apart, np.zeros(6), np.ones(6), inliers, company, nothing)
+        raw = cls(
+            median, weights, apart, np.zeros(6), np.ones(6), inliers, company, nothing, views.points
+        )
         values = raw.values(views, far)
         location = np.median(values[:, inliers], axis=1)
         spread = 1.4826 * np.median(np.abs(values[:, inliers] - location[:, None]), axis=1)
@@ -196,17 +221,31 @@ class Scale:
         """Return how far each sample is from the inliers in the five views."""
         z = (values - self.location[:, None]) / self.spread[:, None]
         size = np.minimum(np.abs(z[4]), np.abs(z[5])) - 1
-        return np.stack([z[0], z[1], z[2], z[3] - 2, size])
+        isolation = np.zeros_like(z[2]) if self.points else z[2]
+        return np.stack([z[0], z[1], isolation, z[3] - 2, size])
 
     def allowances(self, views: Views) -> np.ndarray:
-        """Return what the inliers around a sample excuse, in the global and the local view."""
-        kept = (views.around >= 0) & self.inliers[views.around]
-        order = np.argsort(~kept, axis=1, kind="stable")[:, : self.company]
-        kept, index = (np.take_along_axis(A, order, axis=1) for A in (kept, views.around))
-        values = np.where(kept, self.usual[:, index], 0)
-        lacking = np.zeros((2, len(index), max(self.company - index.shape[1], 0)))
-        most = np.percentile(np.concatenate([values, lacking], axis=2), 25, axis=2)
-        return np.clip(most - 0.5, 0, None)
+        """Return what the samples around a sample excuse, in the global and the local view."""
+        there = views.around >= 0
+        inliers = there & self.inliers[views.around]
+        shown = [
+            self._shown(z, mask, views.around)
+            for z, mask in zip(self.usual, (inliers, there), strict=True)
+        ]
+        return np.clip(np.stack(shown) - 0.5, 0, None)
+
+    def _shown(self, z: np.ndarray, mask: np.ndarray, around: np.ndarray) -> np.ndarray:
+        """Return what five sixths of the closest samples in question have at least."""
+        order = np.argsort(~mask, axis=1, kind="stable")[:, : self.company]
+        asked, index = (np.take_along_axis(A, order, axis=1) for A in (mask, around))
+        lacking = np.zeros((len(index), max(self.company - index.shape[1], 0)))
+        values = np.concatenate([np.where(asked, z[index], 0), lacking], axis=1)
+        found: np.ndarray = np.percentile(values, 100 / 6, axis=1)
+        return found
+
+    def measure(self, views: Views) -> np.ndarray:
+        """Return the deviation of each sample."""
+        return self.scores(views, self.values(views, far_from(views.table, self.median)))
 
     def scores(self, views: Views, values: np.ndarray) -> np.ndarray:
         """Return the score of each sample from the values of its views."""
@@ -217,24 +256,41 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class ConsensusScorer:
-    """Scores further samples as `Consensus` does, with the inliers of the fit."""
+    """Scores further samples as `Consensus` does, with the inliers of the fit.
 
-    scale: Scale
-    fitted: Table
+    Attributes
+    ----------
+    scales, tables : pairs of Scale and Table
+        Of the samples of the fit as they are, and as they were explained.
+    unusual : float
+        A residual above this is unusually large.
+    home : float
+        Deviation of an explained part up to which it is at home.
+    """
+
+    scales: tuple[Scale, Scale]
+    tables: tuple[Table, Table]
+    unusual: float
+    home: float
     counts: tuple[int, int]
-    kernel: DistanceKernel | None = None
-    """That of the samples of the fit, when they are points."""
 
     def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
         """Return a score for each sample."""
-        if self.kernel is None:
-            table = Table.of(new, self.fitted)
-        else:
-            new = as_points(new, self.kernel)
-            table = Table.of_points(new, self.fitted)
-        views = Views.of(new, table, self.fitted, self.counts, n_jobs)
-        values = self.scale.values(views, far_from(table, self.scale.median))
-        return self.scale.scores(views, values)
+        views = _both_views(new, self.tables, self.counts, n_jobs)
+        found = (scale.measure(view) for scale, view in zip(self.scales, views, strict=True))
+        scores, _ = self.combine(views[0].residual, *found)
+        return scores
+
+    def combine(
+        self, residual: np.ndarray, observed: np.ndarray, explained: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores from both deviations, and which samples are covered by noise but at home.
+
+        These are scored by their explained part, the others by the larger deviation.
+        """
+        covered = (residual > self.unusual) & (residual <= MOST_NOISE)
+        at_home = covered & (explained <= self.home)
+        return np.where(at_home, explained, np.maximum(observed, explained)), at_home
 
 
 def length(z: np.ndarray) -> np.ndarray:

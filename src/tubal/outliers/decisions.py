@@ -49,37 +49,58 @@ def contamination_threshold(scores: np.ndarray, share: float) -> float:
     return max(quantile, float(np.sort(scores)[last]))
 
 
-def tail_cut(scores: np.ndarray, level: float, false_alarms: float) -> float:
-    """Move a cut up until the tail of the scores below it hardly explains what is above it.
+def tail_quantile(scores: np.ndarray, share: float) -> float:
+    """Return the number that a share of further scores exceeds, if their tail is exponential.
 
-    The scores between u, the 80th percentile of those up to the cut, and the cut are taken as the
-    visible part of an exponential tail. It goes on above the cut: above t there should be `E(t)`
-    scores, and there are `F(t)`. The new cut is the lowest one among `level` and the scores above
-    it with `E(t) <= false_alarms F(t)`, t the lowest score above the cut. A cut that has moved
-    shows more of the tail: once again then.
+    An exponential law that has its 95 % quantile at q has the `1 - share` quantile at
+    `q log(share) / log(.05)`. The 95 % quantile itself is there to be seen, even when outliers
+    hide the end of the tail.
 
-    >>> clean = -np.log(np.linspace(0.001, 1, 1000))
-    >>> bool(tail_cut(clean, 4.0, 0.3) == clean.max())  # the end of a tail, nothing else
-    True
-    >>> bool(tail_cut(np.append(clean, [20.0] * 9), 4.0, 0.3) < 20)
-    True
+    >>> scores = -np.log(np.linspace(1e-6, 1, 10**6))
+    >>> float(round(tail_quantile(scores, 0.01) / -np.log(0.01), 3))
+    1.0
     """
-    while True:
-        kept, above = scores[scores <= level], np.sort(scores[scores > level])
-        start = float(np.percentile(kept, 80))
-        visible = kept[kept > start] - start
-        if not len(above) or not len(visible):
-            return level
-        decay = _truncated_mean(float(visible.mean()), level - start)
-        total = len(visible) / -np.expm1(-(level - start) / decay)
-        lowest = np.unique(above)  # of the flagged, cut by cut
-        expected = total * np.exp(-(lowest - start) / decay)
-        flagged = len(above) - np.searchsorted(above, lowest)
-        cuts = np.append(level, lowest)
-        cut = float(cuts[np.append(expected <= false_alarms * flagged, True).argmax()])
-        if cut == level:
-            return cut
-        level = cut
+    return float(np.percentile(scores, 95) * np.log(share) / np.log(0.05))
+
+
+RARE = 0.01
+"""Share of inliers that may be left out where their tail is estimated."""
+
+
+def false_alarm_threshold(scores: np.ndarray, inliers: np.ndarray, false_alarms: float) -> float:
+    """Return a threshold that inliers exceed rarely; at least half of the scores are below it.
+
+    A score is flagged when the tail of the inliers (`tail_quantile`) exceeds it with a probability
+    p of at most `false_alarms`, and when of the scores from it on at most half are expected to be
+    inliers: for the i-th largest of n scores, `n p <= i / 2` (the step-up rule of Y. Benjamini, Y.
+    Hochberg, "Controlling the false discovery rate", JRSS B 57, 1995). Inliers are then those that
+    are not flagged, or would not be at a rate of 1 %, at least half of all, until they stay the
+    same.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+    inliers : bool array of shape (n,)
+        To begin with.
+    false_alarms : float
+    """
+    n = len(scores)
+    order = np.sort(scores)[::-1]
+    level = float(order[0])
+    for _ in range(30):
+        unit = tail_quantile(scores[inliers], np.exp(-1))
+        with np.errstate(over="ignore"):  # a score over a subnormal unit: p is 0
+            p = np.exp(-order / unit) if unit > 0 else (order <= 0).astype(float)
+        few = np.flatnonzero(n * p <= np.arange(1, n + 1) / 2)
+        level = float(order[0])  # nothing is flagged
+        if len(few):
+            level = max(unit * -np.log(false_alarms), float(np.nextafter(order[few[-1]], -np.inf)))
+        new = scores <= max(level, unit * -np.log(RARE))
+        new = new if 2 * new.sum() >= n else lowest(scores, 0.5)
+        if np.array_equal(new, inliers):
+            break
+        inliers = new
+    return max(level, float(scores[lowest(scores, 0.5)].max()))
 
 
 def clear_gap(scores: np.ndarray, level: float) -> float:
@@ -114,22 +135,6 @@ def lowest(scores: np.ndarray, share: float) -> np.ndarray:
     lowest = np.zeros(len(scores), bool)
     lowest[np.argsort(scores, kind="stable")[:count]] = True
     return lowest
-
-
-def _truncated_mean(mean: float, end: float) -> float:
-    """Return the mean of an exponential law that has this mean when it is cut off at `end`.
-
-    It solves `b - end / (exp(end / b) - 1) = mean`. A mean of almost half the end is that of a law
-    that hardly falls; then b is ten times the end.
-    """
-    low, high = mean, 10 * end
-    for _ in range(60):
-        b = (low + high) / 2
-        if b - end / np.expm1(min(end / b, 700)) < mean:
-            low = b
-        else:
-            high = b
-    return (low + high) / 2
 
 
 def _ratios(ladder: np.ndarray, width: int) -> np.ndarray:

@@ -31,11 +31,18 @@ class Detection:
         Samples with a score above it are flagged.
     scorer : Scorer
         Scores further samples.
+    damaged : bool array of shape (n,) or None
+        Samples that are covered by noise but at home among the others; None: nobody looked.
     """
 
     scores: np.ndarray
     threshold: float
     scorer: Scorer
+    damaged: np.ndarray | None = None
+
+    def is_damaged(self, outliers: np.ndarray) -> np.ndarray:
+        """Return which samples are damaged, given those that count as outliers."""
+        return np.zeros(len(outliers), bool) if self.damaged is None else self.damaged & ~outliers
 
 
 class Detector(ABC):

@@ -8,11 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from tubal._threads import effective_jobs, spans, threaded
-from tubal.representation import Representation, nearest
-from tubal.scales import DistanceKernel
+from tubal.input import Samples
+from tubal.representation import Neighbours, Representation
 
-FEW = 8
-"""Rows of tables with fewer columns are points: at unit norm too little would be left of them."""
+ROUNDING = 1e-6
+"""Smaller differences of entries of samples of unit norm are those of rounding."""
+
+FAR = 1e12
+"""Over the usual norm: no point is farther away than this."""
 
 TINY = np.finfo(float).tiny
 SMALL = 0.1
@@ -21,16 +24,18 @@ SMALL = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Samples as rows of unit norm, less a common centre; `seen` is None when nothing is missing.
+    """Samples as rows, less a common centre; `seen` is None when nothing is missing.
 
-    Only differences of samples count. Without what is common to all, single precision does.
+    Samples have unit norm, and their own norm is looked at by itself. Rows of tables are points:
+    they are looked at where they were given, and their norm means nothing. Only differences of
+    samples count; without what is common to all, single precision does.
     """
 
     x: np.ndarray
     seen: np.ndarray | None
     size: np.ndarray  # logarithm of the norm that a sample had before it was scaled, and `floor`
     centre: np.ndarray
-    floor: float  # a part of the usual norm
+    floor: float  # a part of the usual norm; for points the usual norm
 
     @classmethod
     def of(cls, representation: Representation, fitted: Table | None = None) -> Table:
@@ -39,27 +44,21 @@ class Table:
         n = samples.n_samples
         x = samples.values.reshape(n, -1)
         seen = None if samples.observed is None else samples.observed.reshape(n, -1)
-        size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
         sizes = representation.sizes().astype(float)  # in single precision TINY is 0
-        floor = SMALL * float(np.median(sizes)) if fitted is None else fitted.floor
-        logs = np.log(np.maximum(sizes + floor, TINY))
-        x = x / np.where(size > 0, size, 1)[:, None]
-        centre = mean_of(x, seen, np.ones(n, bool)) if fitted is None else fitted.centre
-        return cls((x - centre).astype(np.float32), seen, logs, centre, floor)
-
-    @classmethod
-    def of_points(cls, points: Representation, fitted: Table | None = None) -> Table:
-        """Return points, as `as_points` has them, where they were given; their size means nothing.
-
-        In the place of `floor` stands the unit that they are measured in.
-        """
-        kernel, samples = points.similarity, points.samples
-        assert isinstance(kernel, DistanceKernel)
-        at, n = kernel.rows.at, samples.n_samples
-        unit = float(np.sqrt(np.mean(at**2))) if fitted is None else fitted.floor
-        seen = None if samples.observed is None else samples.observed.reshape(n, -1)
-        x = (at / (unit if unit > 0 else 1)).astype(np.float32)
-        return cls(x, seen, np.zeros(n), np.zeros(at.shape[1]), unit)
+        usual = float(np.median(sizes))
+        if samples.table:
+            floor = (usual if usual > 0 else 1.0) if fitted is None else fitted.floor
+            with np.errstate(over="ignore"):
+                given = np.minimum(representation.divisors() / floor, FAR)
+            x, logs = x.astype(float) * given[:, None], np.zeros(n)
+        else:
+            floor = SMALL * usual if fitted is None else fitted.floor
+            size = np.sqrt(np.sum(x**2, axis=1) / (1 if seen is None else seen.mean(axis=1)))
+            x = x / np.where(size > 0, size, 1)[:, None]
+            logs = np.log(np.maximum(sizes + floor, TINY))
+        centre = _centre(x, seen, samples.table) if fitted is None else fitted.centre
+        x = (x - centre).astype(np.float32)
+        return cls(np.where(np.abs(x) > ROUNDING, x, 0), seen, logs, centre, floor)
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -106,19 +105,22 @@ class Table:
         return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
-def are_points(rows: Representation) -> bool:
-    """Whether samples are rows of a table with few columns."""
-    return rows.samples.table and rows.samples.values[0].size < FEW
+def _centre(x: np.ndarray, seen: np.ndarray | None, points: bool) -> np.ndarray:
+    """Return the mean of samples, of points the median: one of them may be very far away."""
+    if points:
+        return np.median(x if seen is None else np.where(seen, x, 0), axis=0)
+    return mean_of(x, seen, np.ones(len(x), bool))
 
 
-def as_points(rows: Representation, kernel: DistanceKernel | None = None) -> Representation:
-    """Return samples that are similar when they are near, and of which nothing is left over.
-
-    `kernel` is that of the samples of the fit, None for themselves.
-    """
-    values, sizes = rows.complete(), rows.divisors()
-    ties = DistanceKernel.of(values, sizes) if kernel is None else kernel.extended(values, sizes)
-    return replace(rows, similarity=ties, E=np.zeros_like(rows.E))
+def explained(rows: Representation) -> Representation:
+    """Return samples of which only the part that was explained is left, at unit norm."""
+    n = len(rows.L)
+    size = np.linalg.norm(rows.L.reshape(n, -1), axis=1)
+    unit = np.where(size > 0, size, 1).reshape(n, *(1,) * (rows.L.ndim - 1))
+    values = rows.L / (1 if rows.samples.table else unit)  # points stay where they are
+    samples = Samples(values.reshape(rows.samples.values.shape), None, rows.samples.table)
+    scale = rows.scale if rows.samples.table else rows.sizes()
+    return replace(rows, samples=samples, E=np.zeros_like(rows.E), scale=scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +131,9 @@ class Views:
     around: np.ndarray  # the listed samples of the fit, closest first; -1 for none
     apart: np.ndarray  # root of the mean distance to the neighbours, entry by entry
     shared: np.ndarray | None  # entries that some neighbour has too; None when nothing is missing
+    points: bool  # whether samples are rows of a table
     lonely: np.ndarray
-    residual: np.ndarray
+    residual: np.ndarray  # norm of what was not explained, over that of the sample
     beside: np.ndarray  # logarithm of the size, over the median of those of the neighbours
 
     @cached_property
@@ -142,6 +145,7 @@ class Views:
     def of(
         cls,
         new: Representation,
+        lists: Neighbours,
         table: Table,
         fitted: Table,
         counts: tuple[int, int],
@@ -149,23 +153,20 @@ class Views:
     ) -> Views:
         """Return the views of samples in question; `table` are they, `fitted` those of the fit.
 
-        `counts` are the number of neighbours, and of similar samples that a lonely one lacks.
+        `lists` are the most similar samples of the fit; `counts` are the number of neighbours, and
+        of similar samples that an isolated one lacks.
         """
         count, similar = counts
-        near = nearest(new, max(counts), np.ones(new.similarity.shape[1], bool), n_jobs)
-        around, distances = _closest(table, fitted, new, n_jobs)
+        around = _closest(table, fitted, new, lists, n_jobs)
         apart, shared = _differences(table, fitted, around[:, :count])
+        value = lists.value[:, :similar]
+        lonely = 1 - value.mean(axis=1) if value.shape[1] else np.ones(len(table.x))
+        sizes = fitted.size[lists.index[:, :count]]
+        beside = table.size - np.median(sizes, axis=1) if sizes.shape[1] else 0 * table.size
         norms = new.norms()
         residual = new.residuals() / np.where(norms > 0, norms, 1)
-        value = near.value[:, :similar]
-        lonely = 1 - value.mean(axis=1) if value.shape[1] else np.ones(len(norms))
-        if new.samples.table:  # rows of tables are points: their neighbours are near as given
-            closest = _nearest_as_given(table, fitted, around, distances)[:, :count]
-        else:
-            closest = near.index[:, :count]
-        sizes = fitted.size[closest]
-        beside = table.size - np.median(sizes, axis=1) if sizes.shape[1] else 0 * table.size
-        return cls(table, around, np.sqrt(apart), shared, lonely, residual, beside)
+        points = new.samples.table
+        return cls(table, around, np.sqrt(apart), shared, points, lonely, residual, beside)
 
 
 def far_from(table: Table, median: np.ndarray) -> np.ndarray:
@@ -189,35 +190,13 @@ def average_of(A: np.ndarray, there: np.ndarray | None, weights: np.ndarray) -> 
 
 
 def _closest(
-    table: Table, fitted: Table, new: Representation, n_jobs: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most similar samples of the fit, the closest first, and their distances.
-
-    A sample itself is -1, at an infinite distance.
-    """
-    index = new.lists(n_jobs).index
-    index = np.where(index == new.twins[:, None], -1, index)
+    table: Table, fitted: Table, new: Representation, lists: Neighbours, n_jobs: int | None
+) -> np.ndarray:
+    """Return the most similar samples of the fit, the closest first; -1 is a sample itself."""
+    index = np.where(lists.index == new.twins[:, None], -1, lists.index)
     distances = table.distances(fitted, index, n_jobs)
     order = np.argsort(distances, axis=1, kind="stable")
-    index, distances = (np.take_along_axis(A, order, axis=1) for A in (index, distances))
-    return index, distances
-
-
-def _nearest_as_given(
-    table: Table, fitted: Table, index: np.ndarray, distances: np.ndarray
-) -> np.ndarray:
-    """Return listed samples, those first that are closest as they were given.
-
-    With lengths a and b two samples of squared distance D at unit norm have
-    `(a - b)^2 + a b D`.
-    """
-    largest = table.size.max(initial=fitted.size.max())
-    size, other = np.exp(table.size - largest)[:, None], np.exp(fitted.size - largest)[index]
-    near = np.isfinite(distances)
-    squared = np.where(near, distances, 0) * table.x.shape[1]
-    given = np.where(near, (size - other) ** 2 + size * other * squared, np.inf)
-    index = np.take_along_axis(index, np.argsort(given, axis=1, kind="stable"), axis=1)
-    return np.where(index < 0, index[:, :1], index)  # a sample itself is the last; not at all
+    return np.take_along_axis(index, order, axis=1)
 
 
 def _differences(

@@ -75,6 +75,8 @@ NOWHERE = np.empty(0)
 class Squares(Fit):
     """`F(r) = lam ||r||^2 / 2`: all that is needed are inner products.
 
+    A ridge, `ridge ||c||^2 / 2` beside F, is the same with `ridge` added to the diagonal of K.
+
     Parameters
     ----------
     K : array of shape (n_atoms, n_atoms)

@@ -1,4 +1,4 @@
-"""What both methods return, and the checks that they share."""
+"""What the sparse methods return, and the checks that they share."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class SparseRepresentation:
     gap : float or None
         Largest relative duality gap of a sample, from a feasible pair; None for the greedy method,
         which minimises nothing.
-    lam : float or None
-        Weight of the squared residual that the rule gave (lambda_z of the paper).
+    lam : float, array of shape (n_samples,) or None
+        Weight of the squared residual that the rule gave (lambda_z of the paper of SSC); for the
+        elastic net one for each sample.
     outlier_lam : float or None
         Weight of the outlying entries that the rule gave (lambda_e of the paper).
     """
@@ -39,12 +40,12 @@ class SparseRepresentation:
     E: np.ndarray
     n_iter: int
     gap: float | None = None
-    lam: float | None = None
+    lam: float | np.ndarray | None = None
     outlier_lam: float | None = None
 
 
 def as_table(X: Any, name: str = "X", min_samples: int = 2) -> np.ndarray:
-    """Return checked samples in rows, in double precision: both methods solve small systems."""
+    """Return checked samples in rows, in double precision: all methods solve linear systems."""
     samples = read(X, name=name, allow_missing=False, min_samples=min_samples)
     if not samples.table:
         shape = tuple(samples.values.shape)
@@ -95,6 +96,20 @@ def unit_samples(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     norms = np.linalg.norm(X, axis=1)
     norms[norms == 0] = 1
     return X / norms[:, None], norms * largest
+
+
+def in_units(
+    X: np.ndarray, Y: np.ndarray, normalize: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return samples and targets, of unit norm if asked, each followed by what divided them.
+
+    Targets that are the samples stay the same array.
+    """
+    if not normalize:
+        return X, np.ones(len(X)), Y, np.ones(len(Y))
+    samples, norms = unit_samples(X)
+    targets, sizes = (samples, norms) if Y is X else unit_samples(Y)
+    return samples, norms, targets, sizes
 
 
 def rows_to_csr(

@@ -6,50 +6,30 @@ For samples in the rows of X, and each sample x_j on its own,
     s.t.        c_j = 0   [ , sum(c) = 1 ]
 
 (equation (13) of the reference; its matrices are the transposes of ours). Without the outlier term
-e is zero and this is the lasso. The dual, which proves how good an answer is,
-
-    max_{v, nu}  <x_j, v> - ||v||^2 / (2 lam) - nu
-    s.t.         |<x_i, v> - nu| <= 1 for all i != j,  |v|_k <= outlier_lam   [ nu = 0 without sum ]
-
-Few coefficients are not zero, so a sample is solved on a small working set of others, exactly (see
-`tubal.sparse.active`), and those that violate the conditions most join the set until the duality
-gap is small enough. Samples are independent; they are taken in tiles because the correlations of a
-tile with all samples are one matrix product.
+e is zero and this is the lasso. The dual, which
+proves how good an answer is, and how both are solved stand in `tubal.sparse.program`.
 
 Reference: E. Elhamifar, R. Vidal, "Sparse subspace clustering: algorithm, theory, and
 applications", IEEE Transactions on Pattern Analysis and Machine Intelligence 35 (2013),
-arXiv:1203.1005; released code SSC_ADMM_v1.1. Working sets: M. Massias, A. Gramfort, J. Salmon,
-"Celer: a fast solver for the lasso with dual extrapolation", ICML 2018.
+arXiv:1203.1005; released code SSC_ADMM_v1.1.
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-from sklearn.exceptions import ConvergenceWarning
 
-from tubal._threads import effective_jobs, spans, threaded
+from tubal._threads import effective_jobs
 from tubal.input import check_count, check_flag, check_positive
-from tubal.sparse import active
+from tubal.sparse.program import Program, largest_products, solve
 from tubal.sparse.representation import (
     SparseRepresentation,
     as_table,
     as_targets,
-    hide_own,
     in_input_units,
-    rows_to_csr,
-    unit_samples,
+    in_units,
 )
-
-TILE = 128
-STAGE_FACTOR, STAGE_TOL = 10.0, 1e-4
-GRAM_LIMIT = 2**26
-"""Inner products of all samples are kept up to this many numbers (half a gigabyte)."""
 
 
 def ssc(
@@ -148,260 +128,28 @@ def ssc(
     threads = effective_jobs(n_jobs)
     X = as_table(X)
     Y, own = as_targets(X, queries, twins)
-    scale = check_flag("normalize", normalize)
-    samples, norms = unit_samples(X) if scale else (X, np.ones(len(X)))
-    targets, sizes = (samples, norms) if queries is None else (Y, np.ones(len(Y)))
-    if scale and queries is not None:
-        targets, sizes = unit_samples(Y)
-    program = _program(samples, alpha, outlier_alpha, affine, threads)
-    program = replace(program, targets=targets, own=own)
-    tiles = _tiles(len(Y))
-    solved = threaded(partial(_solve_tile, program, tol=tol, max_iter=max_iter), tiles, threads)
-    C = scipy.sparse.csr_array(scipy.sparse.vstack([part for part, _ in solved]))
-    gap = _certify(program, C, tiles, threads)
-    if gap > tol:
-        warnings.warn(
-            f"the relative duality gap of some sample is {gap:.1e}, above tol={tol:g}, after at "
-            f"most {max_iter} steps; increase max_iter or tol, or decrease alpha",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    samples, norms, targets, sizes = in_units(X, Y, check_flag("normalize", normalize))
+    largest, gram = largest_products(samples, samples, np.arange(len(X)), threads)
+    lam, outlier_lam = _weights(samples, largest, alpha, outlier_alpha)
+    program = Program(samples, gram, np.full(len(Y), lam), outlier_lam, bool(affine), targets, own)
+    C, n_iter, gap = solve(program, tol, max_iter, threads)
     return SparseRepresentation(
         in_input_units(C, sizes, norms),
         program.outlying(targets - C @ samples) * sizes[:, None],
-        max(int(steps.max()) for _, steps in solved),
+        n_iter,
         gap,
-        program.lam,
-        program.outlier_lam,
+        lam,
+        outlier_lam,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
-    """The program of all samples: data, weights and constraint.
-
-    Attributes
-    ----------
-    X : array of shape (n_samples, n_features)
-        The samples.
-    gram : array of shape (n_samples, n_samples) or None
-        `X X^T`; None when it is not worth its memory.
-    lam : float
-        Weight of the squared residual.
-    outlier_lam : float or None
-        Weight of the outlying entries.
-    affine : bool
-        Whether coefficients sum to one.
-    targets : array of shape (m, n_features)
-        What is written as combinations of samples: the samples themselves, or others.
-    own : int array of shape (m,)
-        The sample that each target may not use, -1 for none.
-    """
-
-    X: np.ndarray
-    gram: np.ndarray | None
-    lam: float
-    outlier_lam: float | None
-    affine: bool
-    targets: np.ndarray
-    own: np.ndarray
-
-    @property
-    def products(self) -> np.ndarray | None:
-        """Inner products of the samples, when targets are samples."""
-        return self.gram if self.targets is self.X else None
-
-    @property
-    def clip(self) -> float:
-        """Largest residual that is not an outlying entry."""
-        return np.inf if self.outlier_lam is None else self.outlier_lam / self.lam
-
-    def outlying(self, R: np.ndarray) -> np.ndarray:
-        """Return the minimising E for the residuals `R = X - C X`, or R without outlier term."""
-        return R if self.outlier_lam is None else R - np.clip(R, -self.clip, self.clip)
-
-    def correlations(self, rows: np.ndarray, C: scipy.sparse.csr_array) -> np.ndarray:
-        """Return `<x_i, v_j>` for the samples j in `rows`, v the derivative at the residual."""
-        if self.products is not None and self.outlier_lam is None:
-            return self.lam * (self.products[rows] - C @ self.products)
-        return self.multipliers(rows, C) @ self.X.T
-
-    def multipliers(self, rows: np.ndarray, C: scipy.sparse.csr_array) -> np.ndarray:
-        """Return the derivative of the loss at the residuals: candidates for the dual v."""
-        return self.lam * np.clip(self.targets[rows] - C @ self.X, -self.clip, self.clip)
-
-    def fit(self, j: int, atoms: np.ndarray, c: np.ndarray) -> active.Fit:
-        """Return the loss of sample j on some atoms."""
-        if self.outlier_lam is not None:
-            return active.Clipped(self.X[atoms], self.targets[j], c, self.lam, self.clip)
-        if self.products is not None:
-            K, b = self.products[atoms[:, None], atoms], self.products[j, atoms]
-        else:
-            Y = self.X[atoms]
-            K, b = Y @ Y.T, Y @ self.targets[j]
-        return active.Squares(self.lam * K, self.lam * b, c)
-
-    def gaps(
-        self, rows: np.ndarray, C: scipy.sparse.csr_array, H: np.ndarray, nu: np.ndarray
-    ) -> np.ndarray:
-        """Return the relative duality gap of each sample, given `H = correlations - nu`.
-
-        The dual point is `(v, nu)`, scaled to be feasible and, within that, to be best.
-        """
-        V = self.multipliers(rows, C)
-        E = self.targets[rows] - C @ self.X - V / self.lam
-        half = (V * V).sum(axis=1) / (2 * self.lam)
-        primal = np.abs(C).sum(axis=1) + half
-        bound = np.maximum(np.abs(H).max(axis=1), EPSILON)
-        if self.outlier_lam is not None:
-            primal += self.outlier_lam * np.abs(E).sum(axis=1)
-            bound = np.maximum(bound, np.abs(V).max(axis=1) / self.outlier_lam)
-        linear = (V * self.targets[rows]).sum(axis=1) - nu
-        best = np.divide(linear, 2 * half, out=np.where(linear > 0, np.inf, 0.0), where=half > 0)
-        scale = np.clip(best, 0, 1 / bound)
-        dual = scale * linear - scale**2 * half
-        return np.divide(primal - dual, primal, out=np.zeros_like(primal), where=primal > 0)
-
-
-EPSILON = float(np.finfo(np.float64).tiny)
-
-
-def _tiles(n: int) -> list[slice]:
-    """Cut the samples into tiles, by their number only: threads do not change the result."""
-    return spans(n, -(-n // TILE))
-
-
-def _program(
-    X: np.ndarray, alpha: float, outlier_alpha: float | None, affine: bool, threads: int
-) -> Program:
-    """Find the weights by the rules of equation (14), and the inner products when they fit."""
-    gram = np.empty((len(X), len(X))) if len(X) ** 2 <= GRAM_LIMIT else None
-
-    def largest_products(tile: slice) -> np.ndarray:
-        products = X[tile] @ X.T
-        if gram is not None:
-            gram[tile] = products
-        np.abs(products, out=products)
-        products[np.arange(len(products)), np.arange(tile.start, tile.stop)] = 0
-        return products.max(axis=1)
-
-    largest = np.concatenate(threaded(largest_products, _tiles(len(X)), threads))
+def _weights(
+    X: np.ndarray, largest: np.ndarray, alpha: float, outlier_alpha: float | None
+) -> tuple[float, float | None]:
+    """Return the weights by the rules of equation (14), given the largest inner products."""
     mu = largest[largest > 0].min(initial=np.inf)
-    lam = alpha / (mu if np.isfinite(mu) else 1.0)
-    outlier_lam = None
-    if outlier_alpha is not None:
-        mu_e = np.sort(np.abs(X).sum(axis=1))[-2]  # the largest one, left out itself, has this max
-        outlier_lam = float(outlier_alpha / (mu_e or 1.0))
-    return Program(X, gram, float(lam), outlier_lam, affine, X, np.arange(len(X)))
-
-
-def _solve_tile(
-    program: Program, tile: slice, tol: float, max_iter: int
-) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """Return the coefficients of the samples of a tile and the Newton steps of each."""
-    rows = np.arange(tile.start, tile.stop)
-    atoms, values = _start(program, rows)
-    steps = np.zeros(len(rows), dtype=int)
-    for stage in _stages(program):
-        loose = tol if stage is program else max(tol, STAGE_TOL)
-        _advance(stage, rows, atoms, values, steps, loose, max_iter)
-    return rows_to_csr(atoms, values, len(program.X)), steps
-
-
-def _stages(program: Program) -> list[Program]:
-    """Return the programs to solve one after the other, each from the solution of the last.
-
-    When `lam` is large against the weight of the outlying entries, almost every residual is clipped
-    and the program is close to a linear one, with a vertex for every few steps. So it is reached
-    from a smaller `lam`, by factors of ten, for which nothing is clipped at first: from least
-    squares to least moduli (K. Madsen, H. B. Nielsen, "A finite smoothing algorithm for linear l1
-    estimation", SIAM Journal on Optimization 3 (1993)).
-    """
-    if program.outlier_lam is None:
-        return [program]
-    largest = max(float(np.abs(A).max()) for A in (program.X, program.targets))
-    ratio = largest / program.clip
-    count = max(0, int(np.ceil(np.log(max(ratio, 1)) / np.log(STAGE_FACTOR))))
-    weights = [program.lam / STAGE_FACTOR**k for k in range(count, 0, -1)]
-    return [*(replace(program, lam=lam) for lam in weights), program]
-
-
-def _advance(
-    program: Program,
-    rows: np.ndarray,
-    atoms: list[np.ndarray],
-    values: list[np.ndarray],
-    steps: np.ndarray,
-    tol: float,
-    max_iter: int,
-) -> None:
-    """Bring the samples in `rows` to a gap of `tol`, in place."""
-    n = len(program.X)
-    pending = np.arange(len(rows))
-    while len(pending):
-        C = rows_to_csr([atoms[i] for i in pending], [values[i] for i in pending], n)
-        H, nu = _conditions(program, rows[pending], C)
-        late = program.gaps(rows[pending], C, H, nu) > tol
-        pending, H = pending[late], H[late]
-        advanced = np.zeros(len(pending), dtype=bool)
-        for k, i in enumerate(pending):
-            atoms[i], c = _enlarge(atoms[i], values[i], np.abs(H[k]))
-            fit = program.fit(int(rows[i]), atoms[i], c)
-            c, taken = active.minimise(fit, c, program.affine, tol / 4, max_iter - int(steps[i]))
-            atoms[i], values[i] = atoms[i][c != 0], c[c != 0]
-            steps[i] += taken
-            advanced[k] = taken > 0
-        pending = pending[advanced]  # the others are at their limit: of steps, or of precision
-
-
-def _start(program: Program, rows: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return a feasible point: zero, or for sums of one the nearest other sample alone."""
-    if not program.affine:
-        return [np.empty(0, dtype=int)] * len(rows), [np.empty(0)] * len(rows)
-    X = program.X
-    distances = (X * X).sum(axis=1) / 2 - program.targets[rows] @ X.T
-    hide_own(distances, program.own[rows], np.inf)
-    return [np.array([i]) for i in distances.argmin(axis=1)], [np.ones(1)] * len(rows)
-
-
-def _conditions(
-    program: Program, rows: np.ndarray, C: scipy.sparse.csr_array, exact: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return correlations less the multiplier of the sum, zero for a sample itself; multipliers.
-
-    `exact` takes the correlations from the residuals, not from differences of inner products.
-    """
-    H = program.multipliers(rows, C) @ program.X.T if exact else program.correlations(rows, C)
-    nu = np.zeros(len(rows))
-    if program.affine:
-        used = [slice(*ends) for ends in zip(C.indptr, C.indptr[1:], strict=False)]
-        pairs = zip(H, used, strict=True)
-        nu = np.array([active.multiplier(h[C.indices[s]], C.data[s]) for h, s in pairs])
-        H -= nu[:, None]
-    hide_own(H, program.own[rows], 0)
-    return H, nu
-
-
-def _enlarge(
-    atoms: np.ndarray, values: np.ndarray, size: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Add the atoms that violate their condition most: a few, since most of them drop out again."""
-    size[atoms] = 0
-    new = np.flatnonzero(size > 1)
-    count = max(10, len(atoms) // 10)
-    if len(new) > count:
-        new = new[np.argpartition(-size[new], count)[:count]]
-    return np.concatenate([atoms, new]), np.concatenate([values, np.zeros(len(new))])
-
-
-def _certify(
-    program: Program, C: scipy.sparse.csr_array, tiles: list[slice], threads: int
-) -> float:
-    """Return the largest gap, computed anew from the samples and the final coefficients."""
-
-    def largest(tile: slice) -> float:
-        rows, part = np.arange(tile.start, tile.stop), C[tile]
-        H, nu = _conditions(program, rows, part, exact=True)
-        return float(program.gaps(rows, part, H, nu).max())
-
-    return max(threaded(largest, tiles, threads))
+    lam = float(alpha / (mu if np.isfinite(mu) else 1.0))
+    if outlier_alpha is None:
+        return lam, None
+    mu_e = np.sort(np.abs(X).sum(axis=1))[-2]  # the largest one, left out itself, has this max
+    return lam, float(outlier_alpha / (mu_e or 1.0))

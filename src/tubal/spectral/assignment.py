@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.cluster import AgglomerativeClustering, KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
@@ -38,12 +37,6 @@ class Assignment(ABC):
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> list[np.ndarray]:
         """Return all labels that were found on the way, for a choice among them."""
-        return [self.labels(embedding, n_clusters, affinity, random_state)]
-
-    def proposals(
-        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
-    ) -> list[np.ndarray]:
-        """Return labels that it cannot tell apart from the best ones, which are the first."""
         return [self.labels(embedding, n_clusters, affinity, random_state)]
 
     def n_vectors(self, n_clusters: int) -> int:
@@ -230,26 +223,24 @@ class DiffusionWard(_MostModular):
 class Best(_MostModular):
     """What several assignments propose, and of it the partition with the largest modularity.
 
+    In dense graphs, where every vertex is tied to every cluster, modularity prefers clusters of
+    equal size; there it is `KMeansRows`.
+
     Parameters
     ----------
     assignments : tuple of Assignment
     moves : int
-        In so many of them, the most modular ones, single vertices move while that raises the
-        modularity (see `tubal.spectral.moves`), before the best one is taken. Not in dense graphs,
-        where single ties say little.
-    close : float
-        What is less modular than the best by no more than this is a proposal, too.
+        In so many of the proposals, the most modular ones, single vertices move while that raises
+        the modularity (see `tubal.spectral.moves`), before the best one is taken.
     """
 
     name = "best"
     assignments: tuple[Assignment, ...] = (ModularityKMeans(4), DiffusionWard((8, 16)))
     moves: int = 6
-    close: float = 0.001
 
     def __post_init__(self) -> None:
         if self.moves != 0 or isinstance(self.moves, bool):
             check_count("moves", self.moves)
-        check_positive("close", self.close, zero=True)
         given = self.assignments
         listed = isinstance(given, (tuple, list)) and len(given) > 0
         if not listed or not all(isinstance(assign, Assignment) for assign in given):
@@ -260,18 +251,12 @@ class Best(_MostModular):
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> np.ndarray:
         """Return the best candidate, after the moves."""
-        return self.proposals(embedding, n_clusters, affinity, random_state)[0]
-
-    def proposals(
-        self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
-    ) -> list[np.ndarray]:
-        """Return the candidates that are close to the best one, after the moves."""
         W = check_affinity(affinity)
+        if not is_sparse(W):
+            return KMeansRows().labels(embedding, n_clusters, W, random_state)
         found = _most_modular_first(W, self.candidates(embedding, n_clusters, W, random_state))
-        if self.moves and is_sparse(W):
-            moved = [raise_modularity(W, labels) for _, labels in found[: self.moves]]
-            found = _most_modular_first(W, moved)
-        return [labels for value, labels in found if value >= found[0][0] - self.close]
+        moved = [raise_modularity(W, labels) for labels in found[: self.moves]]
+        return _most_modular_first(W, moved or found)[0]
 
     def n_vectors(self, n_clusters: int) -> int:
         """Return how many eigenvectors they like to see."""
@@ -289,10 +274,8 @@ class Best(_MostModular):
         ]
 
 
-def _most_modular_first(W: Any, found: list[np.ndarray]) -> list[tuple[float, np.ndarray]]:
-    """Return partitions with their modularities, in the order of these."""
-    rated = [(modularity_of(W, labels), labels) for labels in found]
-    return sorted(rated, key=lambda pair: -pair[0])
+def _most_modular_first(W: Any, found: list[np.ndarray]) -> list[np.ndarray]:
+    return sorted(found, key=lambda labels: -modularity_of(W, labels))
 
 
 MOST_PAIRWISE = 5000
@@ -310,11 +293,15 @@ def _ward(X: np.ndarray, n_clusters: int, connectivity: Any = None) -> np.ndarra
 
 
 def _kmeans(X: np.ndarray, n_clusters: int, n_init: int, rng: Any) -> np.ndarray:
+    # Fewer distinct rows than clusters, of which KMeans would warn: `partition` fills the empty
+    # ones. (Filters of warnings belong to all threads; this one may be one of several.)
+    largest = np.abs(X).max() or 1.0
+    rows, of_row = np.unique((X / largest).round(9), axis=0, return_inverse=True)
+    if len(rows) <= n_clusters:
+        return of_row.reshape(-1)
     means = KMeans(n_clusters, n_init=n_init, random_state=rng)
     # With one thread of BLAS and OpenMP the labels do not depend on the number of threads.
-    with warnings.catch_warnings(), serial_blas(), _openmp().limit(limits=1):
-        # Fewer distinct rows than clusters: `partition` fills the empty ones.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with serial_blas(), _openmp().limit(limits=1):
         return means.fit(X).labels_.astype(int)
 
 

@@ -52,6 +52,18 @@ class ClusterCount:
     gaps: np.ndarray = field(repr=False)
     embedding: Embedding = field(repr=False)
 
+    @property
+    def candidates(self) -> dict[int, float]:
+        """Plausible numbers of clusters, the answer first, with their shares of the support.
+
+        The support of a number is its gap; of all numbers the five with the largest gaps are
+        listed, and the answer.
+        """
+        order = np.argsort(-self.gaps, kind="stable")[:5] + 1
+        numbers = dict.fromkeys([self.n_clusters, *(int(k) for k in order)])
+        total = sum(max(0.0, float(self.gaps[k - 1])) for k in numbers) or 1.0
+        return {k: max(0.0, float(self.gaps[k - 1])) / total for k in numbers}
+
 
 def estimate_n_clusters(
     affinity: Any, *, max_clusters: int | None = None, random_state: Any = None

@@ -83,22 +83,12 @@ def partition(
     >>> partition(count.embedding, count.n_clusters, W, random_state=0)
     array([0, 0, 0, 1, 1, 1])
     """
-    k = check_count("n_clusters", n_clusters, len(embedding.vectors))
-    return _partitions(embedding, k, affinity, resolve(assign), random_state)[0]
-
-
-def _partitions(
-    embedding: Embedding, k: int, affinity: Any, assign: Assignment, random_state: Any
-) -> list[np.ndarray]:
-    """Return what an assignment proposes, in the form of `partition`, none of them twice."""
     n = len(embedding.vectors)
+    k = check_count("n_clusters", n_clusters, n)
     if k in (1, n):
-        return [np.arange(n) if k == n else np.zeros(n, dtype=int)]
-    rows, found = embedding.rows(k), dict[bytes, np.ndarray]()
-    for labels in assign.proposals(embedding, k, affinity, random_state):
-        labels = _by_appearance(_without_empty(labels, rows, k))
-        found.setdefault(labels.tobytes(), labels)
-    return list(found.values())
+        return np.arange(n) if k == n else np.zeros(n, dtype=int)
+    labels = resolve(assign).labels(embedding, k, affinity, random_state)
+    return _by_appearance(_without_empty(labels, embedding.rows(k), k))
 
 
 def _without_empty(labels: np.ndarray, X: np.ndarray, k: int) -> np.ndarray:
@@ -133,6 +123,8 @@ class Clusters:
         when their number was given, else those of `ClusterCount`.
     vectors : array of shape (n, n_clusters)
         The eigenvectors that the labels come from.
+    candidates : dict of int to float
+        Plausible numbers of clusters and their support; the given one alone has all of it.
     """
 
     labels: np.ndarray = field(repr=False)
@@ -140,6 +132,7 @@ class Clusters:
     confidence: float
     eigenvalues: np.ndarray = field(repr=False)
     vectors: np.ndarray = field(repr=False)
+    candidates: dict[int, float] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -176,26 +169,22 @@ class Cut:
         self, affinity: Any, n_clusters: int | None = None, random_state: Any = None
     ) -> Clusters:
         """Cut the graph."""
-        return self.proposals(affinity, n_clusters, random_state)[0]
-
-    def proposals(
-        self, affinity: Any, n_clusters: int | None = None, random_state: Any = None
-    ) -> list[Clusters]:
-        """Cut the graph; return clusters that cannot be told apart from the best, these first."""
         W = check_affinity(affinity)
         rng = check_random_state(random_state)
         k, confidence, embedding, mu = n_clusters, 1.0, None, None
+        candidates = {} if k is None else {k: 1.0}
         if k is None:
             count = estimate_n_clusters(W, random_state=rng)
             k, confidence, mu = count.n_clusters, count.confidence, count.eigenvalues
             embedding = count.embedding if self.offset == 0 else None
+            candidates = count.candidates
         k = check_count("n_clusters", k, W.shape[0])
         if embedding is None:
             most = min(self.assign.n_vectors(k), W.shape[0])
             embedding = embed(W, most, offset=self.offset, random_state=rng)
         mu = 1 - embedding.values[:k] if mu is None else mu
-        found = _partitions(embedding, k, W, self.assign, rng)
-        return [Clusters(labels, k, confidence, mu, embedding.vectors[:, :k]) for labels in found]
+        labels = partition(embedding, k, W, assign=self.assign, random_state=rng)
+        return Clusters(labels, k, confidence, mu, embedding.vectors[:, :k], candidates)
 
 
 CUTS = {"auto": Cut(), "published": Cut(Discretise())}
