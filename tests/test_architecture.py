@@ -34,6 +34,7 @@ FLOW = (
     "spectral",
     "selection",
     "estimators",
+    "persistence",
     "files",
     "bench",
     "report",

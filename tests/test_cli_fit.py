@@ -3,13 +3,13 @@
 import csv
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import joblib
@@ -68,7 +68,7 @@ def column(rows, name, kind=float):
 def test_cluster_writes_what_the_estimator_says(capsys, tmp_path):
     assert run("cluster", "toys.npz", "-k", 3, "--seed", 5, "--clean") == 0
     folder = tmp_path / "tubal-toys"
-    names = {"labels.csv", "model.joblib", "run.json", "clean.npz", "report.html"}
+    names = {"labels.csv", "model.npz", "run.json", "clean.npz", "report.html"}
     assert set(os.listdir(folder)) <= names
     assert set(os.listdir(folder)) >= names - {"report.html"}
     est = tubal.ORTLRR(3, random_state=5).fit(DATA.X)
@@ -81,7 +81,7 @@ def test_cluster_writes_what_the_estimator_says(capsys, tmp_path):
     np.testing.assert_allclose(column(rows, "margin"), est.margins(), rtol=1e-8)
     with np.load(folder / "clean.npz") as clean:
         np.testing.assert_array_equal(clean["X"], est.X_clean_)
-    model = joblib.load(folder / "model.joblib")
+    model = tubal.load_model(folder / "model.npz")
     np.testing.assert_array_equal(model.labels_, est.labels_)
     out = capsys.readouterr().out
     assert f"{len(DATA.X)} samples of 20 x 6\n" in out
@@ -96,7 +96,7 @@ def test_run_json_tells_all(tmp_path):
     assert run("cluster", "toys.npz", "-k", 3, "--lam", "relative:0.5", "--jobs", 1) == 0
     text = (tmp_path / "tubal-toys" / "run.json").read_text(encoding="utf-8")
     record = json.loads(text, parse_constant=pytest.fail)
-    model = joblib.load(tmp_path / "tubal-toys" / "model.joblib")
+    model = tubal.load_model(tmp_path / "tubal-toys" / "model.npz")
     assert record["command"] == "cluster"
     assert record["options"]["input"] == "toys.npz"
     assert record["estimator"] == "ORTLRR"
@@ -131,7 +131,7 @@ def test_run_json_tells_all(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_options_reach_the_estimator(tmp_path, options, params):
     assert run("cluster", "toys.npz", "-k", 3, "--out", "out", *options) == 0
-    found = joblib.load(tmp_path / "out" / "model.joblib").get_params()
+    found = tubal.load_model(tmp_path / "out" / "model.npz").get_params()
     assert {name: found[name] for name in params} == params
 
 
@@ -287,16 +287,15 @@ def test_predict_resizes_pictures_as_the_model_needs_them(capsys, pictures, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["joblib", "skops"])
+@pytest.mark.parametrize("kind", ["npz", "joblib"])
 def test_predict(capsys, tmp_path, kind):
-    if kind == "skops":
-        pytest.importorskip("skops")
+    trust = ["--trust"] if kind == "joblib" else []
     np.save("old.npy", DATA.X[::2])
     np.save("new.npy", DATA.X[1::2])
     assert run("cluster", "old.npy", "-k", 3, "--out", "m", "--model-format", kind) == 0
     est = tubal.ORTLRR(3, random_state=0).fit(DATA.X[::2])
     capsys.readouterr()
-    assert run("predict", "m", "new.npy") == 0
+    assert run("predict", "m", "new.npy", *trust) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     np.testing.assert_array_equal(column(rows, "label", int), est.predict(DATA.X[1::2]))
     np.testing.assert_allclose(column(rows, "margin"), est.margins(DATA.X[1::2]), rtol=1e-8)
@@ -351,26 +350,39 @@ def test_predict_refuses(capsys, tmp_path):
     np.save("other.npy", np.ones((4, 6, 20)))
     joblib.dump({"a": 1}, "dict.joblib")
     (tmp_path / "broken.joblib").write_bytes(b"nonsense")
-    (tmp_path / "broken.skops").write_bytes(b"nonsense")
+    (tmp_path / "broken.npz").write_bytes(b"nonsense")
     (tmp_path / "empty").mkdir()
     refused(capsys, "does not exist", "predict", "nothing", "toys.npz")
-    refused(capsys, "holds no model.joblib", "predict", "empty", "toys.npz")
-    refused(capsys, "holds a dict, not a model", "predict", "dict.joblib", "toys.npz")
-    refused(capsys, "is no model that this", "predict", "broken.joblib", "toys.npz")
+    refused(capsys, "holds no model.npz or model.joblib", "predict", "empty", "toys.npz")
+    refused(capsys, "holds a dict, not a model", "predict", "dict.joblib", "toys.npz", "--trust")
+    refused(capsys, "is no model that this", "predict", "broken.joblib", "toys.npz", "--trust")
     refused(capsys, "the model needs 20 x 6", "predict", "tubal-toys", "other.npy")
-    if find_spec("skops") is not None:
-        refused(capsys, "is no skops file", "predict", "broken.skops", "toys.npz")
+    refused(capsys, "is no model that this", "predict", "broken.npz", "toys.npz")
+    refused(capsys, "give --trust", "predict", "dict.joblib", "toys.npz")
 
 
-def test_a_model_of_strange_types_is_not_loaded(capsys):
-    skops_io = pytest.importorskip("skops.io")
-    skops_io.dump(Strange(), "m.skops")
-    refused(capsys, "types that are not tubal's", "predict", "m.skops", "toys.npz")
+@pytest.mark.parametrize("name", ["m.npz", "m.joblib", "m.pkl", "m.skops", "m.npy", "m", "m.zip"])
+def test_no_pickle_is_loaded_under_any_name(capsys, tmp_path, name):
+    (tmp_path / name).write_bytes(pickle.dumps(Touches(tmp_path / "touched")))
+    refused(capsys, "", "predict", name, "toys.npz")
+    assert not (tmp_path / "touched").exists()
 
 
-class Strange:
-    def __init__(self):
-        self.value = 1
+def test_a_model_without_code_is_preferred(tmp_path):
+    assert run("cluster", "toys.npz", "-k", 3, "--out", "m") == 0
+    (tmp_path / "m" / "model.joblib").write_bytes(pickle.dumps(Touches(tmp_path / "touched")))
+    assert run("predict", "m", "toys.npz", "--trust") == 0
+    assert not (tmp_path / "touched").exists()
+
+
+class Touches:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
 
 
 def test_outliers(capsys, tmp_path):

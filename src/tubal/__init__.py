@@ -4,7 +4,7 @@ The modules are the rooms of one flow, and imports go one way along it::
 
     input -> transforms -> algebra -> noise -> reduction -> problem -> solvers / sparse
           -> representation -> similarity -> outliers -> graph -> spectral -> selection
-          -> estimators -> files -> bench -> report -> plot / cli
+          -> estimators -> persistence -> files -> bench -> report -> plot / cli
 
 ``docs/architecture.md`` tells what happens in each room and which ones are built.
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # what _HOME says, for type checkers and editors
     from tubal.estimators import TensorOutlierDetector as TensorOutlierDetector
     from tubal.estimators import make as make
     from tubal.estimators import methods as methods
+    from tubal.persistence import load_model as load_model
+    from tubal.persistence import save_model as save_model
     from tubal.problem import Lambda as Lambda
     from tubal.solvers import Certificate as Certificate
     from tubal.solvers import Certified as Certified
@@ -73,6 +75,7 @@ _HOME = {
     "files": "files",
     "graph": "graph",
     "input": "input",
+    "load_model": "persistence",
     "make": "estimators",
     "methods": "estimators",
     "metrics": "metrics",
@@ -81,6 +84,7 @@ _HOME = {
     "path": "solvers",
     "plot": "plot",
     "report": "report",
+    "save_model": "persistence",
     "solve": "solvers",
     "sparse": "sparse",
     "spectral": "spectral",

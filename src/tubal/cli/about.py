@@ -29,7 +29,6 @@ OPTIONAL_PACKAGES = (
     "zarr",
     "xarray",
     "pyarrow",
-    "skops",
     "dask",
     "distributed",
     "torch",

@@ -16,7 +16,7 @@ def cluster(args: argparse.Namespace) -> None:
                     the sample is from the next cluster. Of all that ties it to other samples, the
                     share that goes to its own cluster minus that of the best other one: 1 is clear,
                     0 is on the border
-      model.joblib  for `tubal predict`, or joblib.load in Python
+      model.npz     for `tubal predict`, or tubal.load_model in Python
       report.html   the result to look at
       run.json      parameters, versions, certificate, seconds, memory
       clean.npz     with --clean
@@ -35,7 +35,7 @@ def cluster(args: argparse.Namespace) -> None:
 def outliers(args: argparse.Namespace) -> None:
     """Find the samples that do not fit the others, without clustering them.
 
-    DIR will hold outliers.csv (name, outlier_score, outlier), model.joblib, report.html, run.json,
+    DIR will hold outliers.csv (name, outlier_score, outlier), model.npz, report.html, run.json,
     and clean.npz with --clean.
 
     example:
@@ -65,7 +65,7 @@ def predict(args: argparse.Namespace) -> None:
 
     Prints a table as labels.csv or outliers.csv. Pictures are resized as the model needs them.
 
-    A .joblib file runs code when it is loaded: only load one that you trust.
+    A .joblib model can run any code when it is loaded, so it needs --trust.
 
     example:
       tubal predict tubal-faces more-faces/ > more.csv

@@ -65,8 +65,7 @@ def predict_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         type=Path,
         metavar="MODEL",
-        help="a folder that `tubal cluster` or `outliers` wrote, or its model file. A .joblib file "
-        "runs code when it is loaded: only load one that you trust",
+        help="a folder that `tubal cluster` or `outliers` wrote, or its model file",
     )
     parser.add_argument("input", type=Path, metavar="INPUT", help="samples, as for `tubal cluster`")
     _array_options(parser.add_argument_group("input"))
@@ -74,6 +73,11 @@ def predict_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="FILE", help="write the table here (default: print it)"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE when it exists")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="load a .joblib model, which can run any code: only from people you trust",
+    )
 
 
 def _input(parser: argparse.ArgumentParser) -> None:
@@ -189,9 +193,10 @@ def _fit_output(parser: argparse.ArgumentParser, suffix: str = "") -> None:
     )
     group.add_argument(
         "--model-format",
-        choices=("joblib", "skops"),
-        default="joblib",
-        help="skops loads without running code, and needs the package skops (default: joblib)",
+        choices=("npz", "joblib"),
+        default="npz",
+        help="npz holds data only; joblib can run code when it is loaded, and `tubal predict` asks "
+        "for --trust (default: npz)",
     )
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tubal import __version__
-from tubal._optional import optional
 from tubal.cli.about import CORE_PACKAGES, installed
+from tubal.persistence import load_model, save_model
 
 MARK = "run.json"
 """The file by which a folder is known as one of ours."""
@@ -109,8 +109,8 @@ def write_model(folder: Path, estimator: Any, kind: str) -> str:
     """Write the fitted estimator; return the name of the file."""
     name = f"model.{kind}"
     estimator._made_with = versions()
-    if kind == "skops":
-        skops_io().dump(estimator, folder / name)
+    if kind == "npz":
+        save_model(estimator, folder / name)
     else:
         import joblib
 
@@ -118,18 +118,29 @@ def write_model(folder: Path, estimator: Any, kind: str) -> str:
     return name
 
 
-def read_model(path: Path) -> Any:
-    """Load an estimator that `write_model` wrote, from its file or its folder."""
+def read_model(path: Path, trust: bool = False) -> Any:
+    """Load an estimator that `write_model` wrote, from its file or its folder.
+
+    A file of data is preferred to one that can run code, which is loaded with `trust` only.
+    """
     if path.is_dir():
-        found = [path / name for name in ("model.joblib", "model.skops") if (path / name).exists()]
+        found = [path / name for name in ("model.npz", "model.joblib") if (path / name).exists()]
         if not found:
-            msg = f"{path} holds no model.joblib or model.skops"
+            msg = f"{path} holds no model.npz or model.joblib"
             raise ValueError(msg)
         path = found[0]
     if not path.is_file():
         msg = f"MODEL {path} does not exist"
         raise ValueError(msg)
-    return _load_skops(path) if path.suffix == ".skops" else _load_joblib(path)
+    if path.suffix != ".joblib":
+        return load_model(path)
+    if not trust:
+        msg = (
+            f"{path} can run any code when it is loaded: give --trust if you know who made it. "
+            "Models are written without code unless --model-format joblib is given"
+        )
+        raise ValueError(msg)
+    return _load_joblib(path)
 
 
 def _load_joblib(path: Path) -> Any:
@@ -145,31 +156,6 @@ def _load_joblib(path: Path) -> Any:
     ) as error:  # fmt: skip
         msg = f"{path} is no model that this version can load ({type(error).__name__}: {error})"
         raise ValueError(msg) from None
-
-
-def _load_skops(path: Path) -> Any:
-    """Load with the types of tubal and the two others that a fit holds; refuse any other."""
-    import zipfile
-
-    io = skops_io()
-    try:
-        types = io.get_untrusted_types(file=path)
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
-        msg = f"{path} is no skops file ({type(error).__name__}: {error})"
-        raise ValueError(msg) from None
-    strange = [name for name in types if not name.startswith("tubal.") and name not in TRUSTED]
-    if strange:
-        msg = f"{path} needs types that are not tubal's and is not loaded: {', '.join(strange)}"
-        raise ValueError(msg)
-    return io.load(path, trusted=types)
-
-
-TRUSTED = frozenset({"scipy.sparse._csr.csr_array", "types.SimpleNamespace"})
-
-
-def skops_io() -> Any:
-    """Import skops, or say how to get it."""
-    return optional("skops.io", "--model-format skops", "files")
 
 
 def check_versions(estimator: Any) -> list[str]:

@@ -107,8 +107,6 @@ class Session(ABC):
         """Refuse what needs no look at the samples."""
         outputs.check_target(self.target, self.args.force)
         check_engine(self.args)
-        if getattr(self.args, "model_format", None) == "skops":
-            outputs.skops_io()
         if self.partial.folder.exists() and not (self.args.resume or self.args.force):
             msg = (
                 f"{self.partial.folder} holds an interrupted fit: --resume goes on with it, "
@@ -380,7 +378,7 @@ def predict(args: argparse.Namespace) -> None:
     if args.out is not None and args.out.exists() and not args.force:
         msg = f"--out {args.out} exists: --force replaces it"
         raise ValueError(msg)
-    model = outputs.read_model(args.model)
+    model = outputs.read_model(args.model, args.trust)
     clusters = isinstance(model, estimators.SubspaceClusterer)
     if not clusters and not isinstance(model, estimators.TensorOutlierDetector):
         msg = f"MODEL {args.model} holds a {type(model).__name__}, not a model of tubal"

@@ -67,8 +67,8 @@ class Residual(Detector):
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""
-        scores = _residual_energy(fitted)
-        return Detection(scores, two_means(scores), _residual_energy)
+        scores = ResidualScorer()(fitted)
+        return Detection(scores, two_means(scores), ResidualScorer())
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,14 @@ class Nothing(Detector):
 
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit; the threshold is infinite."""
-        return Detection(_residual_energy(fitted), np.inf, _residual_energy)
+        return Detection(ResidualScorer()(fitted), np.inf, ResidualScorer())
 
 
-def _residual_energy(new: Representation, n_jobs: int | None = None) -> np.ndarray:
-    return new.residuals() ** 2
+@dataclass(frozen=True)
+class ResidualScorer:
+    """Scores samples by the squared norm of what was not explained."""
+
+    def __call__(self, new: Representation, n_jobs: int | None = None) -> np.ndarray:
+        """Return a score for each sample."""
+        energy: np.ndarray = new.residuals() ** 2
+        return energy

@@ -186,7 +186,7 @@ class Solution:
     state: State | None = field(repr=False, compare=False, default=None)
 
     def __getstate__(self) -> dict[str, Any]:
-        # An enum by its name, since skops knows none.
+        # An enum by its name, which model files can hold.
         return {**self.__dict__, "stop_reason": self.stop_reason.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
