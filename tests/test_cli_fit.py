@@ -302,10 +302,10 @@ def test_predict(capsys, tmp_path, kind):
     scores = -est.score_samples(DATA.X[1::2])
     np.testing.assert_allclose(column(rows, "outlier_score"), scores, rtol=1e-8)
     np.testing.assert_array_equal(column(rows, "outlier", int) == 1, est.predict(DATA.X[1::2]) < 0)
-    assert run("predict", f"m/model.{kind}", "new.npy", "--out", "new.csv") == 0
+    assert run("predict", f"m/model.{kind}", "new.npy", "--out", "new.csv", *trust) == 0
     assert table("new.csv") == rows
-    refused(capsys, "--force replaces it", "predict", "m", "new.npy", "--out", "new.csv")
-    assert run("predict", "m", "new.npy", "--out", "new.csv", "--force") == 0
+    refused(capsys, "--force replaces it", "predict", "m", "new.npy", "--out", "new.csv", *trust)
+    assert run("predict", "m", "new.npy", "--out", "new.csv", "--force", *trust) == 0
 
 
 def test_predict_takes_rows_and_a_single_sample(capsys):

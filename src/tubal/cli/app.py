@@ -6,8 +6,11 @@ import argparse
 import inspect
 import os
 import select
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tubal import __version__
@@ -15,6 +18,7 @@ from tubal.cli import about, bench, datasets, fitting, options
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+TERMINATED = 143  # 128 + SIGTERM
 UNREAD = 141  # 128 + SIGPIPE
 
 Add = Callable[[argparse.ArgumentParser], None]
@@ -31,18 +35,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 on success, 2 for bad input, 130 after Ctrl-C, 141 when nobody reads the output any more.
+        0 on success, 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM, 141 when nobody reads
+        the output any more.
     """
     args = argparse.Namespace(debug=False)
+    if hasattr(sys.stdout, "reconfigure"):  # file names need not be UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
+    signals: list[int] = []
     try:
         _parser().parse_args(argv, namespace=args)
-        args.run(args)
+        with _answering_sigterm(signals):
+            args.run(args)
         if sys.stdout is not None:  # closed by the shell (>&-)
             sys.stdout.flush()
     except KeyboardInterrupt as stop:
         what = f"; {stop}" if str(stop) else ""
         print(f"tubal: interrupted{what}", file=sys.stderr)
-        return INTERRUPTED
+        return TERMINATED if signals else INTERRUPTED
     except (ValueError, OSError, ImportError, MemoryError) as error:
         if isinstance(error, BrokenPipeError) and _reader_left():
             return UNREAD
@@ -51,6 +60,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tubal: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
     return 0
+
+
+@contextmanager
+def _answering_sigterm(signals: list[int]) -> Iterator[None]:
+    """Let SIGTERM do inside the block what Ctrl-C does; take note of it in `signals`."""
+
+    def handle(number: int, frame: Any) -> None:
+        signals.append(number)
+        ctrl_c = signal.getsignal(signal.SIGINT)
+        if not callable(ctrl_c):
+            raise KeyboardInterrupt
+        ctrl_c(number, frame)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _reader_left() -> bool:

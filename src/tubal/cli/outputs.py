@@ -79,7 +79,11 @@ def beside(target: Path, suffix: str) -> Path:
 
 
 def table_text(columns: dict[str, Sequence[Any]]) -> str:
-    """Return columns as CSV; NaN becomes an empty field, True and False 1 and 0."""
+    """Return columns as CSV; NaN becomes an empty field, True and False 1 and 0.
+
+    Text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-` or `@` and is no
+    number) gets an apostrophe in front.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -92,7 +96,16 @@ def _field(value: Any) -> str:
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         return "" if np.isnan(value) else f"{value:.9g}"
-    return str(value)
+    text = str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -18,6 +18,8 @@ from tubal.files.loaded import Loaded, by
 SUFFIXES = frozenset(
     ".bmp .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # pgm: faces of old
 )
+FORMATS = ("BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""Of these suffixes. Pillow goes by content, and would hand PostScript to Ghostscript."""
 GREY_MODES = ("1", "L", "LA", "La", "I", "F")  # and I;16 in its variants
 # What Pillow raises for files that are cut short, damaged or no pictures at all.
 UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, IndexError, TypeError)
@@ -108,7 +110,7 @@ def _read(path: Path, size: tuple[int, int] | None, grey: bool | None) -> Pictur
         warnings.simplefilter("ignore")  # oddities in metadata are no business of ours
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with Image.open(path) as image:
+            with Image.open(path, formats=FORMATS) as image:
                 pages = int(getattr(image, "n_frames", 1))
                 image.seek(0)
                 upright = ImageOps.exif_transpose(image)
