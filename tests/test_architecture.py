@@ -17,7 +17,9 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 # The order of the rooms. A room may import only from rooms that stand before it.
 FLOW = (
+    "_atomic",
     "_optional",
+    "_printable",
     "_threads",
     "input",
     "transforms",

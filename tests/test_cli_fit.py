@@ -562,33 +562,69 @@ def test_ctrl_c_saves_and_resume_goes_on(monkeypatch, tmp_path, interrupted, cap
     assert sorted(os.listdir()) == ["holes.npy", "toys.npz", "tubal-toys"]
 
 
-@posix
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("data", "starting anew, since tubal-toys.partial is of other data"),
-        ("parameters", "starting anew, since tubal-toys.partial is of another set of parameters"),
-        ("version", "starting anew, since tubal-toys.partial is of another version of tubal"),
-        ("damage", "starting anew, since tubal-toys.partial is damaged"),
-        ("nothing", "starting anew, since there is no tubal-toys.partial"),
-    ],
-)
-def test_resume_says_why_it_starts_anew(monkeypatch, tmp_path, interrupted, capsys, change, words):
-    monkeypatch.chdir(tmp_path)
-    options = ["--contamination", "0.1"] if change == "parameters" else []
+def spoiled(monkeypatch, folder, change):
+    """Make an interrupted fit one that cannot go on; return options of the next run."""
+    partial = folder / "tubal-toys.partial"
     if change == "data":
         np.savez("toys.npz", X=2 * DATA.X)
     elif change == "version":
         monkeypatch.setattr(resume, "__version__", "99.0")
-    elif change == "damage":
-        (tmp_path / "tubal-toys.partial" / "fit.json").write_text("{", encoding="utf-8")
-    elif change == "nothing":
-        shutil.rmtree("tubal-toys.partial")
-    assert run(*ARGV, *options, "--resume") == 0
-    assert words in capsys.readouterr().err
+    elif change == "no JSON":
+        (partial / "fit.json").write_text("{", encoding="utf-8")
+    elif change == "other JSON":
+        (partial / "fit.json").write_text("[1]", encoding="utf-8")
+    elif change == "state":
+        (state,) = partial.glob("solve-*.npz")
+        state.write_bytes(state.read_bytes()[:-200])
+    return ["--contamination", "0.1"] if change == "parameters" else []
+
+
+@posix
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("data", "since tubal-toys.partial is of other data"),
+        ("parameters", "since tubal-toys.partial is of another set of parameters"),
+        ("version", "since tubal-toys.partial is of another version of tubal"),
+        ("no JSON", "since tubal-toys.partial/fit.json is damaged"),
+        ("other JSON", "since tubal-toys.partial/fit.json is damaged"),
+        ("state", "is damaged; --resume --force starts anew"),
+    ],
+)
+def test_resume_refuses_a_foreign_state_and_force_starts_anew(
+    monkeypatch, tmp_path, interrupted, capsys, change, words
+):
+    monkeypatch.chdir(tmp_path)
+    options = spoiled(monkeypatch, tmp_path, change)
+    refused(capsys, words, *ARGV, *options, "--resume")
+    assert (tmp_path / "tubal-toys.partial").exists()
+    assert run(*ARGV, *options, "--resume", "--force") == 0
+    assert words.partition(";")[0] in capsys.readouterr().err
     record = json.loads((tmp_path / "tubal-toys" / "run.json").read_text(encoding="utf-8"))
     assert record["resumed_at_iteration"] is None
     assert not (tmp_path / "tubal-toys.partial").exists()
+
+
+@posix
+def test_resume_without_a_state_starts_anew(monkeypatch, tmp_path, interrupted, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.rmtree("tubal-toys.partial")
+    assert run(*ARGV, "--resume") == 0
+    assert "starting anew, since there is no tubal-toys.partial" in capsys.readouterr().err
+
+
+@posix
+def test_a_state_that_cannot_be_saved_does_not_end_the_fit(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(resume, "EVERY", 0.0)
+    monkeypatch.setattr(resume, "SHARE", 1e9)
+
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(resume, "replacing", full)
+    assert run(*ARGV) == 0
+    assert capsys.readouterr().err.count("cannot be saved, so it goes on without") == 1
+    assert not [name for name in os.listdir() if name.endswith((".tmp", ".partial", ".lock"))]
 
 
 @posix

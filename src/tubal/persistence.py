@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tubal._atomic import replacing
 from tubal.problem import Lambda
 
 SCHEMA = 1
@@ -95,16 +96,11 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     writer = _Writer()
     text = json.dumps({"schema": SCHEMA, "model": writer.node(estimator, type(estimator).__name__)})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr("model.json", text)
-            for i, array in enumerate(writer.arrays):
-                with archive.open(f"{i}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as whole, zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("model.json", text)
+        for i, array in enumerate(writer.arrays):
+            with archive.open(f"{i}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:

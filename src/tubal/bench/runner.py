@@ -29,6 +29,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from tubal import __version__
+from tubal._atomic import write_text
 from tubal.bench.experiments import EXPERIMENTS, Setting
 from tubal.bench.shared import Figures, share_in
 from tubal.input import check_count
@@ -209,7 +210,7 @@ def append(path: Path, row: Row) -> None:
 def replace_row(path: Path, row: Row) -> None:
     """Put a row in the place of the one of the same task; the file is whole at any time."""
     lines = [_line(row) if Task.of(old) == Task.of(row) else _line(old) for old in whole_rows(path)]
-    _write_whole(path, "".join(lines))
+    write_text(path, "".join(lines))
 
 
 def _line(row: Row) -> str:
@@ -223,15 +224,6 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def _write_whole(path: Path, text: str) -> None:
-    whole = path.with_suffix(".tmp")
-    with whole.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    whole.replace(path)
 
 
 def measure(task: Task, n_jobs: int | None = None) -> Row:
@@ -337,7 +329,7 @@ def whole_rows(path: Path) -> list[Row]:
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
-        _write_whole(path, "".join(lines))
+        write_text(path, "".join(lines))
     return [json.loads(line) for line in lines]
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tubal import __version__
+from tubal._printable import printable
 from tubal.cli import about, bench, datasets, fitting, options
 
 BAD_INPUT = 2
@@ -102,7 +103,7 @@ def _reader_left() -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = printable(" ".join(str(error).split())) or type(error).__name__
     return f"not enough memory: {text}" if isinstance(error, MemoryError) else text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,12 @@ def _array_options(group: Any) -> None:
     group.add_argument(
         "--mask", type=Path, metavar="FILE", help="array in the shape of the samples: 0 = missing"
     )
+    group.add_argument(
+        "--max-memory",
+        type=_bytes,
+        metavar="SIZE",
+        help="read no samples that need more, such as 8GB (default: what the machine has left)",
+    )
 
 
 def _transform(group: Any) -> None:
@@ -198,6 +205,14 @@ def _fit_output(parser: argparse.ArgumentParser, suffix: str = "") -> None:
         help="npz holds data only; joblib can run code when it is loaded, and `tubal predict` asks "
         "for --trust (default: npz)",
     )
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([KMGT]?)I?B?", text.strip().upper())
+    if not found or not float(found[1]):
+        msg = f"a size is needed, such as 500MB or 8GB, got {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(float(found[1]) * 1000 ** " KMGT".index(found[2] or " "))
 
 
 def _clusters(text: str) -> int | None:

@@ -7,7 +7,9 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +18,12 @@ from typing import Any
 import numpy as np
 
 from tubal import __version__
+from tubal._atomic import sync
 from tubal.cli.about import CORE_PACKAGES, installed
 from tubal.persistence import load_model, save_model
+
+if sys.platform != "win32":
+    import fcntl
 
 MARK = "run.json"
 """The file by which a folder is known as one of ours."""
@@ -38,25 +44,90 @@ def check_target(target: Path, force: bool) -> None:
 
 
 @contextmanager
+def reserved(target: Path) -> Iterator[None]:
+    """Keep a folder of results for this process; refuse when another one has it.
+
+    What processes that were killed have left beside it is removed. Folders that had to be made for
+    it go again when nothing was put there.
+    """
+    target = target.resolve()
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _lock(target):
+            _clear_leftovers(target)
+            yield
+    finally:
+        for folder in missing:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+@contextmanager
+def _lock(target: Path) -> Iterator[None]:
+    """Hold a lock that the system takes back from a process that dies."""
+    path = target.with_name(f".{target.name}.lock")
+    while True:
+        file = path.open("a+")
+        try:
+            _lock_file(file)
+        except BlockingIOError:
+            file.close()
+            msg = f"another process is writing to {target}: wait for it, or choose another --out"
+            raise ValueError(msg) from None
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            break
+        file.close()  # its last owner has just removed it
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        file.close()
+
+
+def _lock_file(file: Any) -> None:
+    """Lock an open file without waiting; Windows and file systems without locks go without."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return
+
+
+def _clear_leftovers(target: Path) -> None:
+    """Remove unfinished folders; earlier results that had just been set aside come back."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.\d+\.(tmp|old)")
+    for path in sorted(target.parent.iterdir()):
+        found = pattern.fullmatch(path.name)
+        if found is None:
+            continue
+        if found[1] == "old" and not target.exists():
+            path.rename(target)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """Give a folder to write into, which gets its name when all is written.
 
     What stood there before is removed only then. After an error nothing of the new one is left.
     """
     target = target.resolve()
-    missing = [folder for folder in target.parents if not folder.exists()]
-    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     temporary.mkdir()
     try:
         yield temporary
+        for path in (*temporary.iterdir(), temporary):
+            sync(path)
         _put_in_place(temporary, target, old)
+        sync(target.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
-        for folder in missing:
-            with suppress(OSError):  # not empty: somebody else needs it by now
-                folder.rmdir()
         raise
     shutil.rmtree(old, ignore_errors=True)
 
@@ -75,6 +146,9 @@ def _put_in_place(new: Path, target: Path, old: Path) -> None:
 def beside(target: Path, suffix: str) -> Path:
     """Return a path beside a folder; also for one that is called "." or ".."."""
     named = target if target.name and target.name != ".." else target.resolve()
+    if not named.name:
+        msg = f"--out {target} is the root of the disk: choose a folder"
+        raise ValueError(msg)
     return named.with_name(named.name + suffix)
 
 
@@ -108,14 +182,17 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def check_file(path: Path, force: bool) -> None:
+    """Refuse a file that must not or cannot be written, before any work."""
+    if path.exists() and not (force and path.is_file()):
+        msg = f"--out {path} exists" + (": --force replaces it" if path.is_file() else "")
+        raise ValueError(msg)
+    if not path.parent.is_dir():
+        msg = f"--out {path}: there is no folder {path.parent}"
+        raise ValueError(msg)
+    if not os.access(path.parent, os.W_OK):
+        msg = f"--out {path}: the folder {path.parent} cannot be written to"
+        raise ValueError(msg)
 
 
 def write_model(folder: Path, estimator: Any, kind: str) -> str:

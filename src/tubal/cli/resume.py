@@ -12,6 +12,8 @@ import json
 import shutil
 import signal
 import threading
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from tubal import __version__
+from tubal._atomic import replacing, write_text
 from tubal.cli.progress import Display, SolveProgress
 from tubal.cli.show import say
 from tubal.input import to_numpy
@@ -61,7 +64,12 @@ class Partial:
         try:
             found = json.loads((self.folder / "fit.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return f"{self.folder} is damaged"
+            found = None
+        if not isinstance(found, dict):
+            return f"{self.folder / 'fit.json'} is damaged"
+        for state in sorted(self.folder.glob("solve-*.npz")):
+            if _read(state) is None:
+                return f"{state} is damaged"
         for what in self.about:
             if found.get(what) != self.about[what]:
                 other = "other data" if what == "data" else f"another set of {what}"
@@ -72,25 +80,15 @@ class Partial:
     def save(self, number: int, snapshot: Snapshot) -> None:
         """Keep the state of a solve; the one before stays until this one is whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(self.folder / "fit.json", lambda path: path.write_text(json.dumps(self.about)))
+        write_text(self.folder / "fit.json", json.dumps(self.about))
         numbers = np.array([snapshot.b1, snapshot.b2, snapshot.n_iter])
         arrays: dict[str, Any] = {f"array{i}": to_numpy(A) for i, A in enumerate(snapshot.arrays)}
-
-        def write(path: Path) -> None:
-            with path.open("wb") as file:
-                np.savez(file, numbers=numbers, solver=np.array(snapshot.solver), **arrays)
-
-        _write(self._path(number), write)
+        with replacing(self._path(number)) as file:
+            np.savez(file, numbers=numbers, solver=np.array(snapshot.solver), **arrays)
 
     def load(self, number: int) -> Snapshot | None:
-        """Return the state of a solve, None when there is no whole one."""
-        try:
-            with np.load(self._path(number), allow_pickle=False) as file:
-                arrays = tuple(file[f"array{i}"] for i in range(len(file.files) - 2))
-                b1, b2, n_iter = map(float, file["numbers"])
-                return Snapshot(arrays, b1, b2, str(file["solver"]), int(n_iter))
-        except (OSError, ValueError, KeyError):
-            return None
+        """Return the state of a solve, None when there is none."""
+        return _read(self._path(number))
 
     def clear(self) -> None:
         """Remove the folder."""
@@ -100,10 +98,17 @@ class Partial:
         return self.folder / f"solve-{number}.npz"
 
 
-def _write(path: Path, write: Callable[[Path], Any]) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    write(temporary)
-    temporary.replace(path)
+def _read(path: Path) -> Snapshot | None:
+    """Return a state, None when the file is not there or not whole."""
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = tuple(file[f"array{i}"] for i in range(len(file.files) - 2))
+            b1, b2, n_iter = map(float, file["numbers"])
+            return Snapshot(arrays, b1, b2, str(file["solver"]), int(n_iter))
+    except (OSError, EOFError, ValueError, KeyError, AttributeError, TypeError, OverflowError):
+        return None
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError):
+        return None
 
 
 class Keeper(Watcher):
@@ -113,7 +118,7 @@ class Keeper(Watcher):
         self.partial, self.display, self.resume = partial, display, resume
         self.progress = SolveProgress(display)
         self.number = -1
-        self.solving = self.asked_to_stop = False
+        self.solving = self.asked_to_stop = self.warned = False
         self.saved: int | None = None
         self.resumed: int | None = None
         self._last, self._pause = perf_counter(), EVERY
@@ -137,12 +142,23 @@ class Keeper(Watcher):
         """Show an iteration; keep its state when it is time, or when it is the last one."""
         if self.asked_to_stop or perf_counter() - self._last > self._pause:
             start = perf_counter()
-            self.partial.save(self.number, snapshot())
+            self._save(n_iter, snapshot())
             self._last = perf_counter()
             self._pause = max(EVERY, (self._last - start) / SHARE)
-            self.saved = n_iter
         self._stop_if_asked()
         self.progress.iteration(n_iter)
+
+    def _save(self, n_iter: int, snapshot: Snapshot) -> None:
+        """Keep a state; where it cannot be written (a full disk), the fit goes on without."""
+        try:
+            self.partial.save(self.number, snapshot)
+            self.saved = n_iter
+        except OSError as error:
+            if not self.warned:
+                say(
+                    f"warning: the state of the fit cannot be saved, so it goes on without: {error}"
+                )
+            self.warned = True
 
     def check(self, check: Check) -> None:
         """Take note of a certificate."""

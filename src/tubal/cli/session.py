@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from tubal import estimators, files
+from tubal._atomic import write_text
+from tubal._printable import printable
 from tubal.bench.runner import peak_memory
 from tubal.cli import outputs
 from tubal.cli.engines import check_engine, on_engine
@@ -74,8 +76,17 @@ class Session(ABC):
 
     def run(self) -> None:
         """Do all of it."""
-        self._check()
-        estimator = self.estimator()
+        with outputs.reserved(self.target):
+            self._check()
+            estimator = self.estimator()
+            written = self._run(estimator)
+        for warning in self.warnings:
+            say(f"warning: {warning}")
+        self.tell(estimator)
+        print(f"written to {printable(str(self.target))}: {', '.join(written)}")
+
+    def _run(self, estimator: Any) -> list[str]:
+        """Read, fit and write; return the names of the files."""
         started = datetime.now(UTC)
         with display() as shown:
             keeper = Keeper(self.partial, shown, self.args.resume)
@@ -98,10 +109,7 @@ class Session(ABC):
                     outputs.write_json(folder / outputs.MARK, record)
                     written = sorted(path.name for path in folder.iterdir())
                 self.partial.clear()
-        for warning in self.warnings:
-            say(f"warning: {warning}")
-        self.tell(estimator)
-        print(f"written to {self.target}: {', '.join(written)}")
+        return written
 
     def _check(self) -> None:
         """Refuse what needs no look at the samples."""
@@ -118,6 +126,7 @@ class Session(ABC):
         shown.stage("read")
         with self._timed("read"):
             options = {name: getattr(self.args, name) for name in INPUT_OPTIONS}
+            options["max_memory"] = self.args.max_memory
             loaded = files.load(self.args.input, **options, progress=shown.share)
         tell_input(loaded)
         self.check(loaded)
@@ -130,10 +139,14 @@ class Session(ABC):
             self.partial.clear()
             return
         why_not = self.partial.why_not()
-        if why_not is not None:
-            say(f"starting anew, since {why_not}")
-            keeper.resume = False
-            self.partial.clear()
+        if why_not is None:
+            return
+        if self.partial.folder.exists() and not self.args.force:
+            msg = f"--resume cannot go on, since {why_not}; --resume --force starts anew"
+            raise ValueError(msg)
+        say(f"starting anew, since {why_not}")
+        keeper.resume = False
+        self.partial.clear()
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:
@@ -375,9 +388,8 @@ class Complete(Session):
 
 def predict(args: argparse.Namespace) -> None:
     """Label further samples, and print or write the table."""
-    if args.out is not None and args.out.exists() and not args.force:
-        msg = f"--out {args.out} exists: --force replaces it"
-        raise ValueError(msg)
+    if args.out is not None:
+        outputs.check_file(args.out, args.force)
     model = outputs.read_model(args.model, args.trust)
     clusters = isinstance(model, estimators.SubspaceClusterer)
     if not clusters and not isinstance(model, estimators.TensorOutlierDetector):
@@ -402,14 +414,15 @@ def predict(args: argparse.Namespace) -> None:
     if args.out is None:
         print(text, end="")
     else:
-        outputs.write_atomically(args.out, text)
+        write_text(args.out, text)
         say(f"written to {args.out}")
 
 
 def _load_for(model: Any, args: argparse.Namespace, progress: Callable[[int, int], None]) -> Loaded:
     """Read samples in the shape that a model needs."""
     shape = model.sample_shape_
-    options: dict[str, Any] = {name: getattr(args, name) for name in ("key", "sample_axis", "mask")}
+    names = ("key", "sample_axis", "mask", "max_memory")
+    options: dict[str, Any] = {name: getattr(args, name) for name in names}
     if files.is_pictures(args.input):
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] != 3):
             msg = f"the model has samples of {by(shape)}, which are no pictures; {args.input} is"

@@ -24,6 +24,7 @@ Arrays = dict[str, np.ndarray]
 Convert = Callable[[Sequence[Path]], Arrays]
 
 LARGEST_PICTURE = 1 << 26  # bytes of one member of an archive
+PICTURES = ("BMP", "JPEG", "PNG", "PPM", "TIFF")  # of archives; nothing else is opened
 FEATURES = ("fea", "X", "data")
 LABELS = ("gnd", "Y", "y", "labels", "label")
 
@@ -265,7 +266,7 @@ def _picture(archive: zipfile.ZipFile, name: str, size: tuple[int, int]) -> np.n
         if archive.getinfo(name).file_size > LARGEST_PICTURE:
             msg = f"more than {LARGEST_PICTURE} bytes"
             raise ValueError(msg)
-        with Image.open(io.BytesIO(archive.read(name))) as picture:
+        with Image.open(io.BytesIO(archive.read(name)), formats=PICTURES) as picture:
             return _resize(picture, size)
     except (OSError, ValueError, zipfile.BadZipFile, Image.DecompressionBombError) as error:
         msg = f"{archive.filename}: {name} cannot be read as a picture: {error}"

@@ -18,7 +18,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tubal import __version__
+from tubal._atomic import replacing
 
 Progress = Callable[[int, int | None], None]
 
@@ -308,15 +308,8 @@ def file_hashes(path: Path, digest: str | None = None) -> tuple[str, str]:
 def atomic(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name when it is complete, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(path) as file:
+        yield file
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

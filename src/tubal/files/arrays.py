@@ -1,37 +1,51 @@
 """Arrays in files: NumPy, MATLAB, HDF5, Zarr and NetCDF.
 
-A reader is a context that gives the arrays of a file, unread, while the file is open. Nothing here
-runs code from a file: pickled arrays are refused.
+A reader is a context that gives the arrays of a file, unread, while the file is open: their names,
+shapes and types come from headers. Nothing here runs code from a file: pickled arrays are refused,
+and so are arrays whose numbers lie in other files.
 """
 
 from __future__ import annotations
 
+import math
 import zipfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tubal._optional import optional
-from tubal.files.loaded import Stored
+from tubal.files.loaded import Stored, reading, refuse
 
 EXTRA = "files"
 MATLAB_HIDDEN = ("__header__", "__version__", "__globals__", "#refs#", "#subsystem#")
+MATLAB_TYPES = {
+    "double": "f8", "single": "f4", "logical": "?", "char": "U1",
+    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
+    "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
+}  # fmt: skip
+"""What MATLAB calls the classes of arrays; the others (cells, structs, objects) are left out."""
+SAFE_CODECS = frozenset(
+    "adler32 astype bitround blosc bytes bytescodec bz2 crc32 crc32c delta fixedscaleoffset "
+    "fletcher32 gzip lz4 lzma packbits quantize sharding shuffle transpose vlenbytes vlenutf8 "
+    "zlib zstd".split()
+)
+"""How a Zarr store may be packed. Others are refused: one of them, pickle, runs code."""
 
 
 @contextmanager
 def npy(path: Path) -> Iterator[list[Stored]]:
     """Give the array of a .npy file, as a memory map."""
     _check_magic(path, ".npy")
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        if "allow_pickle" in str(error) or "Python objects" in str(error):
-            msg = f"{path} holds Python objects, which are not read since that runs code"
-            raise ValueError(msg) from None
-        raise _broken(path, "a whole .npy file", error) from None
+    with reading(path, "a whole .npy file"):
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            if "allow_pickle" in str(error) or "Python objects" in str(error):
+                refuse(f"{path} holds Python objects, which are not read since that runs code")
+            raise
     yield [Stored.of("", array)]
 
 
@@ -39,22 +53,41 @@ def npy(path: Path) -> Iterator[list[Stored]]:
 def npz(path: Path) -> Iterator[list[Stored]]:
     """Give the arrays of a .npz file; those that would need unpickling are left out."""
     _check_magic(path, ".npz")
-    with path.open("rb") as file, ExitStack() as stack:
-        stored = []
-        try:
-            archive = stack.enter_context(np.load(file, allow_pickle=False))
-            for name in archive.files:
-                try:
-                    array = archive[name]
-                except ValueError:  # objects
-                    continue
-                if isinstance(array, np.ndarray):  # else a file of another kind
-                    stored.append(Stored.of(name, array))
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
-            raise _broken(path, "a whole .npz file", error) from None
-        yield stored
+    with reading(path, "a whole .npz file"):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        with reading(path, "a whole .npz file"):
+            stored = [_member(archive, info) for info in archive.infolist()]
+        yield [array for array in stored if array is not None]
 
 
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Stored | None:
+    """Return an array of an archive by its header, None when it is of another kind."""
+    if not info.filename.endswith(".npy"):
+        return None
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in HEADERS:  # fields with names
+            return None
+        shape, _, dtype = HEADERS[version](file)
+        size = file.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject:
+        return None
+    if size != info.file_size:
+        msg = f"{info.filename} should have {size} bytes, it has {info.file_size}"
+        raise ValueError(msg)
+
+    def read() -> np.ndarray:
+        with archive.open(info) as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+    return Stored(info.filename.removesuffix(".npy"), shape, dtype, read)
+
+
+HEADERS: dict[tuple[int, int], Callable[[Any], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 
 
@@ -74,32 +107,43 @@ def _check_magic(path: Path, suffix: str) -> None:
 @contextmanager
 def mat(path: Path) -> Iterator[list[Stored]]:
     """Give the arrays of a .mat file of any version, with their axes as MATLAB shows them."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
+    from scipy.io import whosmat
 
-    try:
-        variables = loadmat(path)
-    except NotImplementedError:  # version 7.3 is HDF5
+    with reading(path, "a .mat file"):
+        try:
+            variables = whosmat(path)
+        except NotImplementedError:  # version 7.3 is HDF5
+            variables = None
+    if variables is None:
         with hdf5(path, matlab=True) as stored:
             yield stored
         return
-    except (ValueError, TypeError, MatReadError) as error:
-        raise _broken(path, "a .mat file", error) from None
     yield [
-        Stored.of(name, value)
-        for name, value in variables.items()
-        if isinstance(value, np.ndarray) and name not in MATLAB_HIDDEN
+        _variable(path, name, shape, kind)
+        for name, shape, kind in variables
+        if kind in MATLAB_TYPES and name not in MATLAB_HIDDEN
     ]
+
+
+def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Stored:
+    def read() -> np.ndarray:
+        from scipy.io import loadmat
+
+        array = loadmat(path, variable_names=[name])[name]
+        if np.iscomplexobj(array):
+            msg = f"'{name}' is complex; samples are real numbers"
+            raise ValueError(msg)
+        return np.asarray(array)
+
+    return Stored(name, tuple(shape), np.dtype(MATLAB_TYPES[kind]), read)
 
 
 @contextmanager
 def hdf5(path: Path, matlab: bool = False) -> Iterator[list[Stored]]:
     """Give the arrays of an HDF5 file; MATLAB stores them with their axes reversed."""
     h5py = optional("h5py", "a .mat file of version 7.3" if matlab else "an HDF5 file", EXTRA)
-    try:
+    with reading(path, "an HDF5 file"):
         file = h5py.File(path, "r")
-    except OSError as error:
-        raise _broken(path, "an HDF5 file", error) from None
     with file:
         found: list[Stored] = []
 
@@ -107,10 +151,18 @@ def hdf5(path: Path, matlab: bool = False) -> Iterator[list[Stored]]:
             hidden = name.split("/")[0] in MATLAB_HIDDEN
             text = item.attrs.get("MATLAB_class", b"") in (b"char", b"cell", b"struct")
             if isinstance(item, h5py.Dataset) and item.shape is not None and not hidden | text:
+                _check_own(path, name, item)
                 found.append(_dataset(name, item, matlab))
 
-        file.visititems(visit)
+        with reading(path, "a whole HDF5 file"):
+            file.visititems(visit)
         yield found
+
+
+def _check_own(path: Path, name: str, item: Any) -> None:
+    """Refuse an HDF5 array whose numbers lie in other files, which might be anybody's."""
+    if item.external or item.is_virtual:
+        refuse(f"'{name}' in {path} refers to other files, which are not read")
 
 
 def _dataset(name: str, item: Any, matlab: bool) -> Stored:
@@ -130,18 +182,20 @@ def _dataset(name: str, item: Any, matlab: bool) -> Stored:
 def zarr(path: Path) -> Iterator[list[Stored]]:
     """Give the arrays of a Zarr store, a folder or a zip file."""
     package = optional("zarr", "a Zarr store", EXTRA)
-    with ExitStack() as stack:
-        try:
-            where: Any = path
-            if path.is_file():
-                where = stack.enter_context(package.storage.ZipStore(path, mode="r"))
-            opened = package.open(where, mode="r")
-        except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-            raise _broken(path, "a Zarr store", error) from None
-        if isinstance(opened, package.Array):
-            yield [_chunked("", opened)]
-        else:
-            yield [_chunked(name, array) for name, array in _zarr_arrays(opened)]
+    store = None
+    with reading(path, "a Zarr store"):
+        store = package.storage.ZipStore(path, mode="r") if path.is_file() else None
+        opened = package.open(path if store is None else store, mode="r")
+        single = isinstance(opened, package.Array)
+        arrays = [("", opened)] if single else list(_zarr_arrays(opened))
+        for name, array in arrays:
+            _check_codecs(path, name, array)
+        found = [_chunked(name, array) for name, array in arrays]
+    try:
+        yield found
+    finally:
+        if store is not None:
+            store.close()
 
 
 def _zarr_arrays(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -149,6 +203,20 @@ def _zarr_arrays(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix + name, array
     for name, inner in sorted(group.groups()):
         yield from _zarr_arrays(inner, f"{prefix}{name}/")
+
+
+def _check_codecs(path: Path, name: str, array: Any) -> None:
+    metadata = array.metadata
+    codecs = [
+        *(getattr(metadata, "codecs", None) or ()),
+        *(getattr(metadata, "filters", None) or ()),
+        getattr(metadata, "compressor", None),
+    ]
+    for codec in filter(None, codecs):
+        kind = str(getattr(codec, "codec_id", None) or type(codec).__name__)
+        plain = kind.lower().rpartition(".")[2].replace("_", "").replace("-", "")
+        if plain not in SAFE_CODECS and plain.removesuffix("codec") not in SAFE_CODECS:
+            refuse(f"'{name}' in {path} is packed with {kind}, which is not read")
 
 
 def _chunked(name: str, array: Any) -> Stored:
@@ -170,17 +238,17 @@ def netcdf(path: Path) -> Iterator[list[Stored]]:
     with path.open("rb") as file:
         if file.read(4) == b"\x89HDF":
             optional("h5netcdf", "a NetCDF 4 file", EXTRA)
-            engine = "h5netcdf"
-    try:
+            with hdf5(path):  # which refuses arrays that lie elsewhere
+                engine = "h5netcdf"
+    with reading(path, "a NetCDF file"):
         dataset = xarray.open_dataset(path, engine=engine, decode_times=False)
-    except (ValueError, TypeError, KeyError, OSError) as error:
-        raise _broken(path, "a NetCDF file", error) from None
     with dataset:
-        labels = {
-            str(name): np.asarray(values)
-            for name, values in dataset.coords.items()
-            if values.dims == (name,)
-        }
+        with reading(path, "a whole NetCDF file"):
+            labels = {
+                str(name): np.asarray(values)
+                for name, values in dataset.coords.items()
+                if values.dims == (name,)
+            }
         yield [
             Stored(str(name), v.shape, v.dtype, _reader(v), tuple(map(str, v.dims)), labels)
             for name, v in dataset.data_vars.items()
@@ -189,8 +257,3 @@ def netcdf(path: Path) -> Iterator[list[Stored]]:
 
 def _reader(variable: Any) -> Any:
     return lambda: np.asarray(variable.values)
-
-
-def _broken(path: Path, what: str, error: Exception) -> ValueError:
-    reason = str(error).strip().splitlines()
-    return ValueError(f"{path} is not {what}: {reason[0] if reason else type(error).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +29,14 @@ class Layout:
     sample_axis : int or None
     shape : tuple of int or None
         Shape of a sample, for rows of a table.
+    max_memory : int or None
+        Bytes that may be needed; None is what there is.
     """
 
     key: str | None = None
     sample_axis: int | None = None
     shape: tuple[int, ...] | None = None
+    max_memory: int | None = None
 
 
 def arrange(path: Path, arrays: Sequence[Stored], layout: Layout) -> tuple[Loaded, int]:
@@ -40,14 +44,14 @@ def arrange(path: Path, arrays: Sequence[Stored], layout: Layout) -> tuple[Loade
     stored = choose(path, arrays, layout.key)
     others = [other for other in arrays if other is not stored]
     axis, why = _sample_axis(path, stored, others, layout.sample_axis)
-    values = as_floats(stored.read())
+    values = as_floats(stored.load(path, layout.max_memory))
     X = np.ascontiguousarray(np.moveaxis(values, axis, 0))
     what = f"'{stored.name}' ({by(stored.shape)})" if stored.name else by(stored.shape)
     notes = [f"{what}: axis {axis} holds the {len(X)} samples, {why}"]
     unused = [other.name for other in others if _is_labels(other)]
     if unused:
         notes.append(f"not used: {', '.join(map(repr, unused))}")
-    names = _names(stored, others, axis, len(X))
+    names = _names(path, stored, others, axis, len(X), layout.max_memory)
     return Loaded(X, names, notes=tuple(notes)), axis
 
 
@@ -113,18 +117,25 @@ def _is_labels(stored: Stored) -> bool:
     return stored.name.split("/")[-1].lower() in LABELS and stored.axes <= 1
 
 
-def _names(stored: Stored, others: Sequence[Stored], axis: int, n: int) -> tuple[str, ...]:
+def _names(
+    path: Path,
+    stored: Stored,
+    others: Sequence[Stored],
+    axis: int,
+    n: int,
+    max_memory: int | None,
+) -> tuple[str, ...]:
     """Return the names that a file gives its samples, else their numbers."""
     if stored.dims and stored.dims[axis] in stored.labels:
         return tuple(_plain(value) for value in stored.labels[stored.dims[axis]])
     for other in others:
         if other.name.lower() in NAMES and other.shape == (n,) and other.dtype.kind in "USOT":
-            return tuple(map(str, other.read()))
+            return tuple(map(_plain, other.load(path, max_memory)))
     return numbered(n)
 
 
 def _plain(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return os.fsdecode(value) if isinstance(value, bytes) else str(value)
 
 
 def numbered(n: int) -> tuple[str, ...]:

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
-MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of writing, and can make a name look like another one."""
-
-
-def printable(text: str) -> str:
-    r"""Return text with escapes for what cannot be printed, or should not be.
-
-    Bytes of file names that are no UTF-8 become ``\xe9``; control characters, ends of lines and
-    marks of direction become ``\n``, ``\x1b``, ``\u202e`` as in Python.
-
-    >>> print(printable("caf\udce9 \x1b[2J"))
-    caf\xe9 \x1b[2J
-    """
-    if text.isprintable():
-        return text
-    return "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte, by surrogateescape
-        return f"\\x{ord(character) - 0xDC00:02x}"
-    if character in MARKS or unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-        return character.encode("unicode_escape").decode()
-    return character
+from tubal._printable import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +46,61 @@ class Loaded:
         object.__setattr__(self, "skipped", skipped)
 
 
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a library says about a damaged file into one line with its name.
+
+    The readers of other libraries raise what they happen to meet: there is no list of it.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        msg = f"{path}: {error}" if str(error) else str(path)
+        raise MemoryError(msg) from None
+    except Refused:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        msg = f"{path} is not {what}: {lines[0] if lines else type(error).__name__}"
+        raise ValueError(msg) from None
+
+
+class Refused(ValueError):
+    """Says already what is wrong, and with which file."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Refuse a file in words of our own."""
+    raise Refused(message)
+
+
+def check_memory(path: Path, needed: int, max_memory: int | None) -> None:
+    """Refuse what would not fit into memory, before it is read."""
+    limit = memory_left() if max_memory is None else max_memory
+    if limit is not None and needed > limit:
+        which = "--max-memory allows" if max_memory is not None else "there is room for"
+        refuse(f"{path} needs {gigabytes(needed)} of memory, {which} {gigabytes(limit)}")
+
+
+def memory_left() -> int | None:
+    """Return how many bytes can still be had, None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        return 1024 * int(text.partition("MemAvailable:")[2].split()[0])
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return None
+
+
+def gigabytes(size: int) -> str:
+    """Write a number of bytes.
+
+    >>> gigabytes(19_700_000_000), gigabytes(1500)
+    ('19.7 GB', '1.5e-06 GB')
+    """
+    return f"{size / 1e9:.3g} GB"
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """An array in a file, not read yet.
@@ -95,6 +130,13 @@ class Stored:
     def of(cls, name: str, array: np.ndarray) -> Stored:
         """Return an array that is read already."""
         return cls(name, array.shape, array.dtype, lambda: array)
+
+    def load(self, path: Path, max_memory: int | None) -> np.ndarray:
+        """Read the array, if it fits into memory as it is and as floats."""
+        size = math.prod(self.shape)
+        check_memory(path, size * (self.dtype.itemsize + 8 * self.is_numeric), max_memory)
+        with reading(path, "whole"):
+            return self.read()
 
     @property
     def axes(self) -> int:

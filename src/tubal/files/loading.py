@@ -45,6 +45,7 @@ def load(
     grey: bool | None = None,
     mask: str | Path | None = None,
     min_samples: int = 2,
+    max_memory: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Loaded:
     """Read samples from a file or a folder of pictures.
@@ -71,6 +72,8 @@ def load(
         File of an array: zero (or False) marks missing entries.
     min_samples : int
         The smallest number of samples accepted.
+    max_memory : int or None
+        Refuse to read what needs more bytes; None takes what the machine has left.
     progress : callable or None
         Called with how many pictures are read and how many there are.
 
@@ -91,14 +94,16 @@ def load(
     _check_options(path, kind, options)
     axis = 0
     if kind == "pictures":
-        loaded = pictures.read_folder(path, size=size, grey=grey, progress=progress)
+        loaded = pictures.read_folder(
+            path, size=size, grey=grey, max_memory=max_memory, progress=progress
+        )
     elif kind in TABLES:
-        loaded = TABLES[kind](path)
+        loaded = TABLES[kind](path, max_memory)
     else:
         with ARRAYS[kind](path) as stored:
-            loaded, axis = arrange(path, stored, Layout(key, sample_axis, shape))
+            loaded, axis = arrange(path, stored, Layout(key, sample_axis, shape, max_memory))
     X = loaded.X
-    seen = None if mask is None else _mask(Path(mask))
+    seen = None if mask is None else _mask(Path(mask), max_memory)
     if seen is not None and seen.size == X.size and seen.ndim == X.ndim:
         X, seen = hide(X, seen, axis, Path(str(mask))), None  # it lies as the samples in the file
     X = reshape(X, shape, matlab=kind == ".mat")
@@ -124,6 +129,9 @@ def _kind(path: Path) -> str:
     if path.is_dir():
         is_zarr = name.endswith(".zarr") or any((path / file).is_file() for file in ZARR_FILES)
         return ".zarr" if is_zarr else "pictures"
+    if not path.is_file():
+        msg = f"{path} is neither a file nor a folder"
+        raise ValueError(msg)
     suffix = path.suffix.lower()
     if suffix in pictures.SUFFIXES:
         msg = f"{path} is one picture, that is one sample: give a folder of pictures"
@@ -152,17 +160,18 @@ def _check_options(path: Path, kind: str, options: dict[str, Any]) -> None:
             raise ValueError(msg)
 
 
-def _mask(path: Path) -> np.ndarray:
+def _mask(path: Path, max_memory: int | None) -> np.ndarray:
     """Read an array of any type of numbers."""
     kind = _kind(path)
     if kind in TABLES:
-        return TABLES[kind](path).X
+        return TABLES[kind](path, max_memory).X
     if kind == "pictures":
         msg = f"--mask {path} is a folder; give a file of one array"
         raise ValueError(msg)
     with ARRAYS[kind](path) as stored:
         usable = [array for array in stored if array.dtype.kind in "biuf"]
-        return usable[0].read() if len(usable) == 1 else choose(path, stored, None).read()
+        chosen = usable[0] if len(usable) == 1 else choose(path, stored, None)
+        return chosen.load(path, max_memory)
 
 
 def _check_samples(path: Path, X: np.ndarray, least: int) -> None:

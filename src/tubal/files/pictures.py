@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import warnings
 from collections import Counter
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tubal._optional import optional
-from tubal.files.loaded import Loaded, by
+from tubal.files.loaded import Loaded, Refused, by, check_memory
 
 SUFFIXES = frozenset(
     ".bmp .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # pgm: faces of old
@@ -41,15 +42,23 @@ class Picture:
         return self.values.ndim == 2
 
 
-def find(folder: Path) -> tuple[list[Path], int]:
-    """Return the pictures below a folder, sorted, and how many other files there are."""
-    files = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
-    ]
+def find(folder: Path) -> tuple[list[Path], int, list[tuple[str, str]]]:
+    """Return the pictures below a folder, sorted, how many other files, and what is closed to us.
+
+    Hidden files and folders are passed over, links to folders are not followed.
+    """
+    files: list[Path] = []
+    closed: list[OSError] = []
+    for top, folders, names in os.walk(folder, onerror=closed.append):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [Path(top, name) for name in names if not name.startswith(".")]
+    files = sorted(path for path in files if path.is_file())
     pictures = [path for path in files if path.suffix.lower() in SUFFIXES]
-    return pictures, len(files) - len(pictures)
+    unread = [
+        (Path(error.filename).relative_to(folder).as_posix() + "/", error.strerror or "unreadable")
+        for error in closed
+    ]
+    return pictures, len(files) - len(pictures), sorted(unread)
 
 
 def read_folder(
@@ -57,6 +66,7 @@ def read_folder(
     *,
     size: tuple[int, int] | None = None,
     grey: bool | None = None,
+    max_memory: int | None = None,
     progress: Progress | None = None,
 ) -> Loaded:
     """Read every picture below a folder.
@@ -69,21 +79,28 @@ def read_folder(
     grey : bool or None
         True takes colours away, False makes all pictures colour; None keeps colours if there are
         any.
+    max_memory : int or None
+        Bytes that the pictures may need; None is what there is.
     progress : callable or None
         Called with how many files are read and how many there are.
     """
     optional("PIL.Image", "reading pictures", "cli")
-    paths, others = find(folder)
+    paths, others, closed = find(folder)
     if not paths:
         kinds = ", ".join(sorted(suffix[1:] for suffix in SUFFIXES))
-        msg = f"{folder} holds no pictures ({kinds})"
+        unread = f"; {closed[0][0]} cannot be read: {closed[0][1]}" if closed else ""
+        msg = f"{folder} holds no pictures ({kinds}){unread}"
         raise ValueError(msg)
-    read, names, skipped = [], [], []
+    read, names, skipped = [], [], closed
     for done, path in enumerate(paths, 1):
         name = path.relative_to(folder).as_posix()
         try:
             read.append(_read(path, size, grey))
             names.append(name)
+            if len(read) == 1:  # the others are as large; all of them are kept twice for a moment
+                check_memory(folder, 2 * len(paths) * read[0].values.nbytes, max_memory)
+        except Refused:
+            raise
         except UNREADABLE as error:
             skipped.append((name, _reason(error)))
         if progress is not None:

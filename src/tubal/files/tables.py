@@ -12,18 +12,22 @@ import numpy as np
 
 from tubal._optional import optional
 from tubal.files.layout import LABELS, NAMES, numbered
-from tubal.files.loaded import Loaded
+from tubal.files.loaded import Loaded, check_memory, reading
 
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?", "-"))
 INDEX = NAMES | {"", "index", "sample", "__index_level_0__"}
 TABLE_LABELS = LABELS - {"y", "gt"}  # a column of that name may well be a measurement
 
 
-def read_csv(path: Path) -> Loaded:
+def read_csv(path: Path, max_memory: int | None = None) -> Loaded:
     """Read text with a row for each sample; header and names are found by what is no number."""
+    check_memory(path, path.stat().st_size, max_memory)
     rows = _rows(path)
     if not rows:
         msg = f"{path} has no rows"
+        raise ValueError(msg)
+    if len(rows) == 1 and all(_number(cell) is None for cell in rows[0]):
+        msg = f"{path} has a header and no rows below it"
         raise ValueError(msg)
     header = _header(rows)
     if header is not None:
@@ -104,16 +108,15 @@ def _numbers(cells: Sequence[str], columns: Sequence[str], where: str) -> list[f
     return numbers
 
 
-def read_parquet(path: Path) -> Loaded:
+def read_parquet(path: Path, max_memory: int | None = None) -> Loaded:
     """Read a Parquet table; null is missing, a column of text holds names."""
     parquet = optional("pyarrow.parquet", "a Parquet file", "files")
     import pyarrow as pa
 
-    try:
-        table = parquet.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        msg = f"{path} is not a Parquet file: {str(error).splitlines()[0]}"
-        raise ValueError(msg) from None
+    with reading(path, "a Parquet file"), parquet.ParquetFile(path) as file:
+        rows, columns_ = file.metadata.num_rows, file.metadata.num_columns
+        check_memory(path, 16 * rows * columns_, max_memory)
+        table = file.read()
     names, named, labels, columns = None, None, [], []
     for name, column in zip(table.column_names, table.columns, strict=True):
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
