@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from tubal._optional import optional
+from tubal.files import matlab
+from tubal.files.heaps import check_heaps, check_references
 from tubal.files.loaded import Stored, reading, refuse
 
 EXTRA = "files"
@@ -107,21 +109,25 @@ def _check_magic(path: Path, suffix: str) -> None:
 @contextmanager
 def mat(path: Path) -> Iterator[list[Stored]]:
     """Give the arrays of a .mat file of any version, with their axes as MATLAB shows them."""
-    from scipy.io import whosmat
-
     with reading(path, "a .mat file"):
-        try:
-            variables = whosmat(path)
-        except NotImplementedError:  # version 7.3 is HDF5
-            variables = None
-    if variables is None:
-        with hdf5(path, matlab=True) as stored:
+        version, order = matlab.version(path)
+    if version == 7:  # 7.3 is HDF5
+        with hdf5(path, from_matlab=True) as stored:
             yield stored
         return
-    yield [
+    with reading(path, "a whole .mat file"):
+        found = matlab.variables(path, order) if version == 5 else _mat_4(path)
+    yield [array for array in found if array.name and array.name not in MATLAB_HIDDEN]
+
+
+def _mat_4(path: Path) -> list[Stored]:
+    """Return the arrays of a .mat file of version 4; SciPy reads these in Python."""
+    from scipy.io import whosmat
+
+    return [
         _variable(path, name, shape, kind)
-        for name, shape, kind in variables
-        if kind in MATLAB_TYPES and name not in MATLAB_HIDDEN
+        for name, shape, kind in whosmat(path)
+        if kind in MATLAB_TYPES
     ]
 
 
@@ -139,10 +145,11 @@ def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Store
 
 
 @contextmanager
-def hdf5(path: Path, matlab: bool = False) -> Iterator[list[Stored]]:
+def hdf5(path: Path, from_matlab: bool = False) -> Iterator[list[Stored]]:
     """Give the arrays of an HDF5 file; MATLAB stores them with their axes reversed."""
-    h5py = optional("h5py", "a .mat file of version 7.3" if matlab else "an HDF5 file", EXTRA)
+    h5py = optional("h5py", "a .mat file of version 7.3" if from_matlab else "an HDF5 file", EXTRA)
     with reading(path, "an HDF5 file"):
+        check_heaps(path)
         file = h5py.File(path, "r")
     with file:
         found: list[Stored] = []
@@ -152,7 +159,8 @@ def hdf5(path: Path, matlab: bool = False) -> Iterator[list[Stored]]:
             text = item.attrs.get("MATLAB_class", b"") in (b"char", b"cell", b"struct")
             if isinstance(item, h5py.Dataset) and item.shape is not None and not hidden | text:
                 _check_own(path, name, item)
-                found.append(_dataset(name, item, matlab))
+                check_references(path, item)
+                found.append(_dataset(name, item, from_matlab))
 
         with reading(path, "a whole HDF5 file"):
             file.visititems(visit)
@@ -165,17 +173,17 @@ def _check_own(path: Path, name: str, item: Any) -> None:
         refuse(f"'{name}' in {path} refers to other files, which are not read")
 
 
-def _dataset(name: str, item: Any, matlab: bool) -> Stored:
-    logical = matlab and item.attrs.get("MATLAB_class", b"") == b"logical"
+def _dataset(name: str, item: Any, from_matlab: bool) -> Stored:
+    logical = from_matlab and item.attrs.get("MATLAB_class", b"") == b"logical"
     dtype = np.dtype(bool) if logical else item.dtype
 
     def read() -> np.ndarray:
         array = item.asstr()[()] if item.dtype.kind == "O" else item[()]
-        return np.asarray(array.T if matlab else array).astype(
+        return np.asarray(array.T if from_matlab else array).astype(
             dtype if dtype.kind != "O" else str, copy=False
         )
 
-    return Stored(name, tuple(item.shape[::-1] if matlab else item.shape), dtype, read)
+    return Stored(name, tuple(item.shape[::-1] if from_matlab else item.shape), dtype, read)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -50,10 +51,13 @@ class Loaded:
 def reading(path: Path, what: str) -> Iterator[None]:
     """Turn whatever a library says about a damaged file into one line with its name.
 
-    The readers of other libraries raise what they happen to meet: there is no list of it.
+    The readers of other libraries raise what they happen to meet: there is no list of it. What
+    they warn of is theirs to judge: the samples are checked in any case.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except MemoryError as error:
         msg = f"{path}: {error}" if str(error) else str(path)
         raise MemoryError(msg) from None
