@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by the shell (>&-)
             sys.stdout.flush()
     except KeyboardInterrupt as stop:
-        what = f"; {stop}" if str(stop) else ""
+        what = f"; {printable(str(stop))}" if str(stop) else ""
         print(f"tubal: interrupted{what}", file=sys.stderr)
         return TERMINATED if signals else INTERRUPTED
     except (ValueError, OSError, ImportError, MemoryError) as error:

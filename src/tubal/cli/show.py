@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+from tubal._printable import printable
+
 
 def print_table(rows: Iterable[Sequence[str]], indent: int = 0) -> None:
     """Print rows in columns."""
@@ -16,8 +18,8 @@ def print_table(rows: Iterable[Sequence[str]], indent: int = 0) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line that is no result, beside the results."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a line that is no result, beside the results; names in it become `printable`."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:
