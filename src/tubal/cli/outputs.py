@@ -50,11 +50,11 @@ def reserved(target: Path) -> Iterator[None]:
     What processes that were killed have left beside it is removed. Folders that had to be made for
     it go again when nothing was put there.
     """
-    target = target.resolve()
+    shown, target = target, target.resolve()
     missing = [folder for folder in target.parents if not folder.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with _lock(target):
+        with _lock(target, shown):
             _clear_leftovers(target)
             yield
     finally:
@@ -64,7 +64,7 @@ def reserved(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _lock(target: Path) -> Iterator[None]:
+def _lock(target: Path, shown: Path) -> Iterator[None]:
     """Hold a lock that the system takes back from a process that dies."""
     path = target.with_name(f".{target.name}.lock")
     while True:
@@ -73,7 +73,7 @@ def _lock(target: Path) -> Iterator[None]:
             _lock_file(file)
         except BlockingIOError:
             file.close()
-            msg = f"another process is writing to {target}: wait for it, or choose another --out"
+            msg = f"another process is writing to {shown}: wait for it, or choose another --out"
             raise ValueError(msg) from None
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             break
