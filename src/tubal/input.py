@@ -188,6 +188,20 @@ def device_of(A: Array) -> Any:
     return None if isinstance(A, np.ndarray) else A.device
 
 
+def check_no_dates(X: Any, name: str = "X") -> None:
+    """Refuse dates and time spans, which other libraries would turn into numbers of their own.
+
+    Arrays, masked arrays, data frames, and lists by their first entry.
+    """
+    first = X
+    while isinstance(first, (list, tuple)) and len(first):
+        first = first[0]
+    dtypes = getattr(first, "dtypes", None)
+    for dtype in [getattr(first, "dtype", None)] if dtypes is None else list(dtypes):
+        if getattr(dtype, "kind", "") in ("m", "M"):
+            raise ValueError(_of_no_numbers(name, dtype))
+
+
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     """Return a finite number above zero (or from zero on) as a float."""
     accepted = f"a finite number {'of at least' if zero else 'above'} 0"
@@ -301,11 +315,7 @@ def _check_shape(A: Array, name: str, min_samples: int) -> None:
 def _as_floating(A: Array, name: str, dtype: Any) -> Array:
     xp = namespace(A) if not (isinstance(A, np.ndarray) and A.dtype.kind in "OUSVMm") else None
     if xp is None or not xp.isdtype(A.dtype, ("bool", "numeric")):
-        msg = (
-            f"{name} has dtype {A.dtype}; real numbers are needed (float32, float64, integers or "
-            "bool): convert it first, for example with astype(float)"
-        )
-        raise ValueError(msg)
+        raise ValueError(_of_no_numbers(name, A.dtype))
     if xp.isdtype(A.dtype, "complex floating"):
         msg = f"{name} is complex ({A.dtype}); pass real data, such as the real part or the modulus"
         raise ValueError(msg)
@@ -315,6 +325,13 @@ def _as_floating(A: Array, name: str, dtype: Any) -> Array:
         return A
     small = xp.isdtype(A.dtype, "real floating") and xp.finfo(A.dtype).bits < 32
     return xp.astype(A, xp.float32 if small else xp.float64)
+
+
+def _of_no_numbers(name: str, dtype: Any) -> str:
+    return (
+        f"{name} has dtype {dtype}; real numbers are needed (float32, float64, integers or "
+        "bool): convert it first, for example with astype(float)"
+    )
 
 
 def _floating_name(dtype: Any) -> str:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 
 from tubal._threads import calm_blas
 from tubal.estimators.summary import with_facts
-from tubal.input import Samples, read, to_numpy
+from tubal.input import Samples, check_no_dates, read, to_numpy
 from tubal.solvers import Check, watching
 
 try:  # scikit-learn 1.9 and later
@@ -131,6 +131,7 @@ class TensorEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc
 
     def _read(self, X: Any, *, reset: bool) -> Samples:
         """Check user data with the rules of scikit-learn, then with ours."""
+        check_no_dates(X)
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         foreign = aac.is_array_api_obj(X) and not isinstance(X, np.ndarray)

@@ -90,8 +90,14 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         return -self._scores(new)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return `score_samples` minus the threshold: negative for outliers."""
-        return self.score_samples(X) - self.offset_
+        """Return `score_samples` minus the threshold: negative for outliers.
+
+        With an infinite threshold nothing is an outlier, and all get the largest number there is.
+        """
+        scores = self.score_samples(X)
+        if np.isinf(self.threshold_):
+            return np.full_like(scores, np.finfo(scores.dtype).max)
+        return scores - self.offset_
 
     def transform(self, X: Any) -> np.ndarray:
         """Return samples as the fit explains them: without noise, missing entries filled.
