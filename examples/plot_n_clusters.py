@@ -2,9 +2,9 @@
 How many clusters?
 ==================
 
-With ``n_clusters=None`` the number comes from the spectrum of the graph, together with a
-confidence. When the groups are clear it is right; when they are not, the confidence says so, and
-`relabel` tries other numbers without solving again.
+With ``n_clusters=None`` the number is estimated: partitions into 2, 3, ... clusters are compared with
+those of a null model. A confidence and other candidates come with it, and `relabel` tries other
+numbers without solving again.
 """
 
 # %%
@@ -14,7 +14,6 @@ confidence. When the groups are clear it is right; when they are not, the confid
 from time import perf_counter
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from tubal import ORTLRR, datasets, metrics
 
@@ -34,17 +33,16 @@ digits = ORTLRR(random_state=0).fit(demo.X)
 print(f"10 digits: found {digits.n_clusters_}, confidence {digits.n_clusters_confidence_:.2f}")
 
 # %%
-# The eigenvalues of the graph's Laplacian tell why. A large gap after the k-th one means k
-# groups. `eigenvalues_` of the subspaces have one; those of the digits rise evenly.
+# The candidates and their shares of the support. For the subspaces one number has most of it.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained", sharey=True)
 for ax, est, title in zip(axes, (clear, digits), ("6 subspaces", "10 digits"), strict=True):
-    values = est.eigenvalues_[:20]
-    ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=4)
-    ax.axvline(est.n_clusters_ + 0.5, color="C3", ls="--", label=f"found: {est.n_clusters_}")
-    ax.set(title=title, xlabel="number", xticks=range(0, 21, 5))
-    ax.legend(loc="lower right")
-axes[0].set_ylabel("eigenvalue")
+    numbers = sorted(est.n_clusters_candidates_)
+    shares = [est.n_clusters_candidates_[k] for k in numbers]
+    colors = ["C3" if k == est.n_clusters_ else "C0" for k in numbers]
+    ax.bar([str(k) for k in numbers], shares, color=colors)
+    ax.set(title=title, xlabel="number of clusters")
+axes[0].set_ylabel("share of the support")
 
 # %%
 # Trying other numbers

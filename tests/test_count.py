@@ -1,79 +1,117 @@
-"""The number of clusters where the spectrum alone does not tell it."""
+"""The number of clusters, by gaps and by what partitions show beyond chance."""
 
 import numpy as np
 import pytest
-import scipy.sparse
+from sklearn.metrics import adjusted_rand_score
 
-from tubal.spectral import Cut, check_affinity, estimate_n_clusters
-from tubal.spectral.count import density_counts
+from tubal.graph import Nearest
+from tubal.spectral import Cut, DiffusionWard, estimate_n_clusters, modularity
+from tubal.spectral.chance import count_beyond_chance, numbers_of_clusters
+from tubal.spectral.ward import nested_ward, ward
 
 
-def rings(sizes, ties=3, seed=0):
-    """Rings of vertices, as of objects seen from all sides, each tied to the next one."""
+def similarities(labels, within, seed):
+    """Random similarities up to 1, larger by `within` inside clusters."""
     rng = np.random.default_rng(seed)
-    starts = np.append(0, np.cumsum(sizes))
-    W = np.zeros((starts[-1], starts[-1]))
-    for start, size in zip(starts, sizes, strict=False):
-        i = np.arange(size)
-        for hop in (1, 2):
-            W[start + i, start + (i + hop) % size] = rng.uniform(0.6, 1, size) / hop
-    for k in range(len(sizes) - 1):
-        ends = rng.integers(starts[k : k + 2], starts[k + 1 : k + 3], (ties, 2))
-        W[ends[:, 0], ends[:, 1]] = 0.15
-    return check_affinity(np.maximum(W, W.T))
+    same = labels[:, None] == labels
+    noise = np.triu(rng.uniform(0, 1 - within, same.shape), 1)
+    table = noise + noise.T + within * same
+    np.fill_diagonal(table, 1)
+    return table.astype("f4")
 
 
-@pytest.mark.parametrize("sizes", [[90] * 2, [60] * 5, [70] * 6, [50, 70, 90, 110]])
-@pytest.mark.parametrize("ties", [1, 6])
-def test_rings_are_counted(sizes, ties):
-    count = estimate_n_clusters(rings(sizes, ties), random_state=0)
-    assert count.n_clusters == len(sizes)
-    assert count.confidence == 1
-    assert np.argmax(count.gaps) + 1 > 2 * len(sizes)  # the spectrum alone sees pieces of rings
+def drawn(labels, within=0.5, seeds=(0, 1, 2)):
+    """A table with clusters and two without."""
+    table, chance, control = (
+        similarities(labels, share, seed) for share, seed in zip((within, 0, 0), seeds, strict=True)
+    )
+    return table, chance, control
 
 
-def test_counts_do_not_depend_on_scale_and_order():
-    W = rings([60, 80, 70], seed=1)
-    order = np.random.default_rng(0).permutation(W.shape[0])
-    expected = density_counts(W)
-    assert expected == (3, 3, 3)
-    assert density_counts(check_affinity(1e-9 * W)) == expected
-    assert density_counts(check_affinity(W[order][:, order])) == expected
+def parts_of(n, count=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return [np.sort(rng.permutation(n)[: int(0.8 * n)]) for _ in range(count)]
 
 
-def test_a_clear_gap_is_not_questioned(monkeypatch):
-    monkeypatch.setattr("tubal.spectral.count.density_counts", lambda W: pytest.fail("asked"))
-    W = np.kron(np.eye(4), np.ones((5, 5))) + 0.01
-    assert estimate_n_clusters(W).n_clusters == 4
+def support_by_definition(table, chance, parts, numbers):
+    """`(Q e)^2 s` and `e s` of each number of clusters, one after the other."""
+    found = []
+    for k in numbers:
+        Q, A = [], []
+        for similar in (table, chance):
+            W = Nearest().of_table(similar)
+            whole = DiffusionWard((12,)).nested(W, numbers, 0)[numbers.index(k)]
+            Q.append(modularity(W, whole))
+            scores = []
+            for part in parts:
+                inner = Nearest().of_table(similar[np.ix_(part, part)])
+                labels = DiffusionWard((12,)).nested(inner, numbers, 0)[numbers.index(k)]
+                scores.append(adjusted_rand_score(whole[part], labels))
+            A.append(np.mean(scores))
+        evidence = max(0, (Q[0] - Q[1]) / (1 - 1 / k - Q[1]))
+        stability = max(0, (A[0] - A[1]) / (1 - A[1]))
+        found.append(((Q[0] * evidence) ** 2 * stability, evidence * stability))
+    return np.array(found).T
 
 
-@pytest.mark.parametrize("counts", [(), (5, 5, 5), (2, 3, 3), (40, 30, 8)])
-def test_an_unclear_gap_gives_way_to_densities(counts, monkeypatch):
-    monkeypatch.setattr("tubal.spectral.count.density_counts", lambda W: counts)
-    count = estimate_n_clusters(rings([60] * 5), random_state=0)
-    largest = int(np.argmax(count.gaps)) + 1
-    if not counts:
-        assert count.n_clusters == largest
-    else:
-        inside = count.gaps[min(counts) - 1 : max(counts)]
-        assert count.n_clusters == min(counts) + np.argmax(inside)
-        agreement = max(0.0, 1 - np.log2(max(counts) / min(counts)))
-        assert count.confidence >= agreement
-    small = estimate_n_clusters(rings([60] * 5), max_clusters=4, random_state=0)
-    assert 1 <= small.n_clusters <= 4
+class TestBeyondChance:
+    @pytest.mark.parametrize("k", [2, 5, 8])
+    def test_planted_clusters_are_counted(self, k):
+        labels = np.repeat(np.arange(k), 20)
+        table, chance, control = drawn(labels)
+        parts = parts_of(len(labels))
+        count = count_beyond_chance([(table, chance)], control, Nearest().of_table, parts)
+        assert count.n_clusters == k
+        assert count.confidence > 0.5
+        assert len(count.candidates) >= min(3, len(numbers_of_clusters(len(labels))))
+        assert next(iter(count.candidates)) == k
+        assert sum(count.candidates.values()) == pytest.approx(1)
+
+    def test_noise_is_one_cluster(self):
+        tables = drawn(np.arange(80), seeds=(3, 4, 5))
+        parts = parts_of(80)
+        count = count_beyond_chance([tables[:2]], tables[2], Nearest().of_table, parts)
+        assert count.n_clusters == 1
+
+    def test_support_is_that_of_the_definition_averaged_over_tables(self):
+        labels = np.repeat(np.arange(4), 12)
+        tables = [drawn(labels, 0.3)[:2], drawn(labels, 0.2, (6, 7, 8))[:2]]
+        parts, numbers = parts_of(48), numbers_of_clusters(48)
+        control = drawn(labels, seeds=(0, 1, 9))[2]
+        count = count_beyond_chance(tables, control, Nearest().of_table, parts)
+        expected, sure = np.mean(
+            [support_by_definition(*pair, parts, numbers) for pair in tables], axis=0
+        )
+        assert count.n_clusters == numbers[expected.argmax()]
+        assert count.confidence == pytest.approx(sure[expected.argmax()])
+        for k, share in count.candidates.items():
+            listed = [numbers.index(other) for other in count.candidates]
+            assert share == pytest.approx(expected[numbers.index(k)] / expected[listed].sum())
+
+    def test_few_samples_are_one_cluster(self):
+        tables = drawn(np.arange(5))
+        count = count_beyond_chance([tables[:2]], tables[2], Nearest().of_table, parts_of(5))
+        assert (count.n_clusters, count.confidence) == (1, 0.0)
 
 
-def test_where_densities_mean_nothing():
-    ring = rings([60])
-    alone = scipy.sparse.block_diag([ring, np.zeros((1, 1))])
-    path = np.diag(np.ones(59), 1)
-    assert density_counts(check_affinity(alone)) == ()  # in pieces
-    assert density_counts(check_affinity(path + path.T)) == ()  # ends have one neighbour
-    assert density_counts(check_affinity(np.ones((30, 30)))) == ()  # dense
-    assert density_counts(check_affinity(np.eye(20))) == ()
+def test_numbers_are_close_to_each_other():
+    numbers = np.array(numbers_of_clusters(5000))
+    assert numbers[0] == 2
+    assert numbers[-1] <= 1000 < 1.1 * (numbers[-1] + 1)
+    assert (np.diff(numbers) >= 1).all()
+    assert (np.diff(numbers) <= np.maximum(1, 0.1 * numbers[:-1] + 0.5)).all()
 
 
-def test_candidates_are_listed_with_their_support():
+@pytest.mark.parametrize("n", [60, 700])
+def test_nested_ward_is_ward_for_every_number(n):
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    numbers = [1, 2, 5, 9, 30]
+    for k, labels in zip(numbers, nested_ward(X, numbers), strict=True):
+        np.testing.assert_array_equal(labels, ward(X, k))
+
+
+def test_gaps_list_candidates_with_their_support():
     W = np.kron(np.eye(4), np.ones((6, 6))) + 0.05
     count = estimate_n_clusters(W)
     assert next(iter(count.candidates)) == count.n_clusters == 4

@@ -56,10 +56,13 @@ CLASSES = {
     "spectral.assignment": (
         "Best", "DiffusionWard", "Discretise", "KMeansRows", "ModularityKMeans",
     ),
+    "spectral.chance": ("Count",),
     "spectral.cut": ("Cut",),
     "transforms.composed": ("Composed",),
     "transforms.fast": ("Cosine", "Fourier", "Identity"),
-    "transforms.matrices": ("DataDriven", "MatrixTransform", "Orthogonal", "RandomOrthogonal"),
+    "transforms.matrices": (
+        "DataDriven", "MatrixTransform", "Orthogonal", "RandomOrthogonal", "Reflections",
+    ),
 }  # fmt: skip
 """Every class that a model may consist of, by its module in this package."""
 

@@ -27,6 +27,7 @@ from tubal.outliers.decisions import false_alarm_threshold, lowest
 from tubal.problem import MOST_OF_RANK
 from tubal.representation import Whole
 from tubal.similarity import GaussianKernel, Spectrum, View
+from tubal.spectral.chance import Count, beyond_chance, count_beyond_chance
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Defaults:
         How many samples are looked at: so many a cluster, within these limits.
     parts, share : int and float
         Stability is the mean over so many random parts, each of this share of the samples.
+    count_parts : int
+        So many of these parts tell the stability of partitions into an unknown number of clusters.
     isolated : int
         Number of similar samples that a usual one has; others are not looked at. Without it the
         choice fails on sets with many outliers (ORL+100 .79 instead of .82).
@@ -74,6 +77,7 @@ class Defaults:
     per_cluster: int = 20
     parts: int = 6
     share: float = 0.8
+    count_parts: int = 3
     isolated: int = 12
     most_pairs: int = 4000
 
@@ -179,17 +183,20 @@ class Selection:
     candidates : tuple of Candidate
         The first one was chosen; the others follow by stability and evidence.
     n_clusters : int
-        Number of clusters that the partitions had.
+        Number of clusters, given or estimated.
     n_looked_at : int
         Number of samples that were looked at.
     lam : float or None
         Weight of the noise that follows from the level; None when it was given.
+    count : Count or None
+        How the number of clusters was estimated; None when it was given.
     """
 
     candidates: tuple[Candidate, ...]
     n_clusters: int
     n_looked_at: int
     lam: float | None = None
+    count: Count | None = None
 
     @property
     def chosen(self) -> Candidate:
@@ -269,7 +276,7 @@ def select(
     false_alarms : float or None
         Share of usual samples that may be left out as outliers; None leaves nothing out.
     n_clusters : int or None
-        None estimates it: the surest estimate of all views, the same for all.
+        None estimates it from the graphs of all views and levels, see `tubal.spectral.chance`.
     random_state : int, RandomState or None
     n_jobs : int or None
     """
@@ -289,16 +296,19 @@ def select(
         return Selection((first,), n_clusters or 1, most)
     spectra = look.map(lambda view: Spectrum.of(values[taken], sizes[taken], view), views)
     cells = _nearest_cells(look, views, spectra, levels, graph)
-    k = n_clusters if n_clusters is not None else look.number([cell.W for cell in cells])
+    count, k = None, n_clusters
+    if k is None:
+        count = look.count(cells)
+        k = count.n_clusters
     k = min(k, most)
     if k == 1:
-        return Selection((first,), 1, most)
+        return Selection((first,), 1, most, count=count)
     found = [] if isinstance(graph, AllPairs) else _nearest_candidates(look, cells, k)
     if isinstance(graph, AllPairs) or (graph is None and n <= DEFAULTS.most_pairs):
         pairs = View("none", None) if len(views) > 1 else views[0]
         spectrum = Spectrum.of(values[taken], sizes[taken], pairs)
         found.append(_all_pairs_candidate(look, pairs, spectrum, k, alone=not found))
-    return Selection(_decided(look, found, k), k, len(taken))
+    return Selection(_decided(look, found, k), k, len(taken), count=count)
 
 
 def _usual(spectrum: Spectrum, false_alarms: float | None, k: int) -> np.ndarray:
@@ -351,11 +361,25 @@ class _Look:
         cut = WHOLE_CUT if isinstance(W, np.ndarray) else QUICK_CUT
         return cut(W, k, self.seed).labels
 
-    def number(self, graphs: Sequence[Any]) -> int:
-        """Return the surest estimate of the number of clusters above one, if any."""
-        found = self.map(lambda W: spectral.estimate_n_clusters(W, random_state=self.seed), graphs)
-        several = [count for count in found if count.n_clusters > 1]
-        return max(several, key=lambda count: count.confidence).n_clusters if several else 1
+    def parts(self, n: int, least: int = 1) -> list[np.ndarray]:
+        """Return random parts of n samples, sorted."""
+        rng, size = np.random.default_rng(self.seed), max(least, int(DEFAULTS.share * n))
+        return [np.sort(rng.permutation(n)[:size]) for _ in range(DEFAULTS.parts)]
+
+    def count(self, cells: Sequence[_Cell]) -> Count:
+        """Return the number of clusters that the views show at the first level."""
+        first = cells[0]
+        cells = [cell for cell in cells if cell.candidate.level == first.candidate.level]
+        other = first.spectrum.at_random(np.random.default_rng([self.seed, 1]))
+        null = self.map(lambda cell: _similarities(self.null(cell.spectrum), cell.rank), cells)
+        return count_beyond_chance(
+            [(cell.table, chance) for cell, chance in zip(cells, null, strict=True)],
+            _similarities(other, first.rank),
+            lambda table: _graph(first.candidate.graph, table),
+            self.parts(len(first.table))[: DEFAULTS.count_parts],
+            seed=self.seed,
+            run=self.map,
+        )
 
     def null(self, spectrum: Spectrum) -> Spectrum:
         return spectrum.at_random(np.random.default_rng(self.seed))
@@ -423,7 +447,7 @@ def _nearest_candidates(
         modularity, cell, mine = rated
         W = _graph(cell.candidate.graph, _similarities(look.null(cell.spectrum), cell.rank))
         chance = spectral.modularity(W, look.cut(W, k))
-        evidence = beyond_chance(modularity, chance, 1 - 1 / k)
+        evidence = _excess(modularity, chance, 1 - 1 / k)
         return replace(cell.candidate, evidence=evidence, chance=chance, labels=mine), cell
 
     return sorted(look.map(weigh, shortlist), key=lambda pair: -pair[0].evidence)
@@ -441,16 +465,15 @@ def _all_pairs_candidate(
         return _leading_mean(np.sqrt(graph.of_table(table)), k), table
 
     (mean, table), (chance, _) = look.map(leading_mean, [spectrum, look.null(spectrum)])
-    evidence = beyond_chance(mean, chance, 1.0)
+    evidence = _excess(mean, chance, 1.0)
     candidate = Candidate(view, level, graph, evidence)
     if candidate.is_plain or alone:
         candidate = replace(candidate, labels=look.cut(graph.of_table(table), k))
     return candidate, _Cell(candidate, spectrum, rank, table, None)
 
 
-def beyond_chance(value: float, chance: float, most: float) -> float:
-    """Return what a value has beyond that of the null model, over what it could have."""
-    return float((value - chance) / max(most - chance, 1e-9))
+def _excess(value: float, chance: float, largest: float) -> float:
+    return float(beyond_chance(np.array(value), np.array(chance), np.array(largest)))
 
 
 def _leading_mean(W: np.ndarray, k: int) -> float:
@@ -466,8 +489,7 @@ def _decided(
 ) -> tuple[Candidate, ...]:
     """Return the candidates, the chosen one first; the best ones of each kind meet each other."""
     n = max(len(candidate.labels) for candidate, _ in found)
-    rng, size = np.random.default_rng(look.seed), max(k, int(DEFAULTS.share * n))
-    trial = _Trial(look, k, [np.sort(rng.permutation(n)[:size]) for _ in range(DEFAULTS.parts)])
+    trial = _Trial(look, k, look.parts(n, k))
     kinds: dict[str, list[tuple[Candidate, _Cell]]] = {}
     for candidate, cell in found:
         if candidate.is_plain or len(found) == 1:
@@ -529,7 +551,7 @@ class _Trial:
             if candidate.kind == "all pairs":
                 return agreement, candidate.evidence
             value = spectral.modularity(W, labels)
-            return agreement, beyond_chance(value, candidate.chance, 1 - 1 / self.k)
+            return agreement, _excess(value, candidate.chance, 1 - 1 / self.k)
 
         agreement, evidence = zip(*self.look.map(on, self.parts), strict=True)
         return np.array(agreement), np.array(evidence)

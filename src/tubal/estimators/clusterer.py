@@ -10,6 +10,7 @@ from sklearn.base import ClusterMixin
 
 from tubal import graph as graphs
 from tubal import spectral
+from tubal.estimators.alike import most_frequent
 from tubal.estimators.base import fits
 from tubal.estimators.model import TensorModel, check_contamination, is_auto, new_threshold
 from tubal.input import check_flag
@@ -263,16 +264,19 @@ class SubspaceClusterer(ClusterMixin, TensorModel):  # type: ignore[misc]
             raise ValueError(msg)
         W = self._graph().build(self._fitted, kept, self._frozen.n_jobs)
         cut = spectral.resolve_cut(self._frozen.partition)
-        result = cut(W if kept.all() else W[kept][:, kept], n_clusters, self._seed)
+        chosen = self.__dict__.get("selection_")
+        count = chosen.count if chosen is not None and n_clusters is None else None
+        k = n_clusters if count is None else min(count.n_clusters, int(kept.sum()))
+        result = cut(W if kept.all() else W[kept][:, kept], k, self._seed)
         self.threshold_, self.outliers_, self.affinity_ = threshold, ~kept, W
         self.damaged_ = self._detection.is_damaged(~kept)
         self._n_clusters_given = n_clusters
         self.n_clusters_ = result.n_clusters
-        self.n_clusters_confidence_ = result.confidence
-        self.n_clusters_candidates_ = result.candidates
+        self.n_clusters_confidence_ = (count or result).confidence
+        self.n_clusters_candidates_ = (count or result).candidates
         self.eigenvalues_ = result.eigenvalues
         self.labels_ = np.full(len(kept), -1)
-        self.labels_[kept] = result.labels
+        self.labels_[kept] = most_frequent(result.labels, self._first[kept])
         self._cut_labels, self._cut_threshold = self.labels_.copy(), threshold
         self.embedding_ = np.full((len(kept), result.vectors.shape[1]), np.nan)
         self.embedding_[kept] = result.vectors

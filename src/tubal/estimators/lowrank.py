@@ -311,7 +311,8 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
     Parameters
     ----------
     n_clusters : int or None
-        Number of clusters; None estimates it from the spectrum of the graph.
+        Number of clusters; None estimates it, see `tubal.spectral.count_beyond_chance`. Where
+        nothing is chosen from the data, it is estimated from the spectrum of the graph.
     transform : str, matrix or Transform
         Of the t-product: "dft", "dct", "rom", "data", "none"; see `tubal.transforms.resolve`. The
         name "rom" stands for one fixed random matrix; `RandomOrthogonal(seed)` chooses another.
@@ -376,7 +377,7 @@ class ORTLRR(LowRankModel, SubspaceClusterer):
         `X - X_clean_`; NaN where entries are missing.
     n_clusters_ : int
     n_clusters_confidence_ : float
-        1 for a given number; else between 0 and 1, see `tubal.spectral.estimate_n_clusters`.
+        1 for a given number; else between 0 and 1, see `tubal.spectral.count_beyond_chance`.
     n_clusters_candidates_ : dict of int to float
         Plausible numbers of clusters, the answer first, and their shares of the support.
     affinity_ : sparse array of shape (n_samples, n_samples)

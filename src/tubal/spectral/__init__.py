@@ -3,7 +3,8 @@
 With W the affinity, D its degrees and `P = D^-1/2 W D^-1/2`, the normalised cut relaxes to the
 largest eigenvectors of P, that is the smallest of the normalised Laplacian I - P. `embed` computes
 them, `estimate_n_clusters` reads the number of clusters from the eigenvalues, and an `Assignment`
-turns the eigenvectors into labels. `ncut` does the first and the last in one call.
+turns the eigenvectors into labels. `count_beyond_chance` compares partitions with those of a null
+model instead. `ncut` does the first and the last in one call.
 
 An affinity is a symmetric, non-negative, finite n x n array, dense or of `scipy.sparse`.
 
@@ -24,6 +25,7 @@ from tubal.spectral.assignment import (
     ModularityKMeans,
     resolve,
 )
+from tubal.spectral.chance import Count, count_beyond_chance
 from tubal.spectral.count import ClusterCount, estimate_n_clusters, relative_gaps
 from tubal.spectral.cut import Clusters, Cut, ncut, partition, resolve_cut
 from tubal.spectral.embedding import Embedding, embed
@@ -33,6 +35,7 @@ __all__ = [
     "Best",
     "ClusterCount",
     "Clusters",
+    "Count",
     "Cut",
     "DiffusionWard",
     "Discretise",
@@ -40,6 +43,7 @@ __all__ = [
     "KMeansRows",
     "ModularityKMeans",
     "check_affinity",
+    "count_beyond_chance",
     "embed",
     "estimate_n_clusters",
     "modularity",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,9 @@ from threadpoolctl import ThreadpoolController
 from tubal._threads import serial_blas
 from tubal.input import check_choice, check_count, check_positive, check_positives
 from tubal.spectral.affinity import check_affinity, is_sparse, modularity_of
-from tubal.spectral.embedding import Embedding, unit_rows
+from tubal.spectral.embedding import Embedding, embed, unit_rows
 from tubal.spectral.moves import raise_modularity
-from tubal.spectral.ward import ward
+from tubal.spectral.ward import nested_ward, ward
 
 
 class Assignment(ABC):
@@ -210,13 +211,31 @@ class DiffusionWard(_MostModular):
         self, embedding: Embedding, n_clusters: int, affinity: Any, random_state: Any = None
     ) -> list[np.ndarray]:
         """Return the clusters for every length."""
-        count = min(self.n_vectors(n_clusters), embedding.vectors.shape[1])
-        values = np.clip(embedding.values[:count], 0, 1)
         W = check_affinity(affinity) if len(embedding.vectors) > MOST_PAIRWISE else None
         return [
-            _ward(unit_rows(embedding.vectors[:, :count] * values**time), n_clusters, W)
+            _ward(self._coordinates(embedding, n_clusters, time), n_clusters, W)
             for time in self.times
         ]
+
+    def nested(self, affinity: Any, numbers: Sequence[int], random_state: Any) -> list[np.ndarray]:
+        """Return partitions for several numbers of clusters, after the first length of the walk.
+
+        Numbers between two powers of two share coordinates and a tree.
+        """
+        W = check_affinity(affinity)
+        most = min(self.n_vectors(max(numbers)), W.shape[0])
+        embedding, found = embed(W, most, random_state=random_state), []
+        octave = [(number - 1).bit_length() for number in numbers]
+        for power in sorted(set(octave)):
+            some = [k for k, own in zip(numbers, octave, strict=True) if own == power]
+            X = self._coordinates(embedding, 2**power, self.times[0])
+            found += nested_ward(X, some)
+        return found
+
+    def _coordinates(self, embedding: Embedding, n_clusters: int, time: float) -> np.ndarray:
+        count = min(self.n_vectors(n_clusters), embedding.vectors.shape[1])
+        values = np.clip(embedding.values[:count], 0, 1)
+        return unit_rows(embedding.vectors[:, :count] * values**time)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The number of clusters: gaps of the spectrum and, where these are unclear, densities."""
+"""The number of clusters by gaps of the spectrum."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.cluster import HDBSCAN
 
-from tubal.spectral.affinity import check_affinity, check_count, is_sparse
+from tubal.spectral.affinity import check_affinity, check_count
 from tubal.spectral.embedding import Embedding, embed
 
 # Constants of `estimate_n_clusters`, explained there.
@@ -21,12 +19,6 @@ MOST_CLUSTERS = 200
 CONFIDENT = 0.5
 """An answer of less confidence should be called a guess."""
 
-UNCLEAR = 0.4
-"""An answer of less confidence is looked for where density allows it."""
-
-SMALLEST_CLUSTERS = (0.01, 0.02, 0.03, 0.06)
-"""Shares of the vertices that a cluster must have at least, for `density_counts`."""
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterCount:
@@ -36,8 +28,7 @@ class ClusterCount:
     ----------
     n_clusters : int
     confidence : float
-        `1 - largest other gap / gap of the answer`, 0 when another gap is larger; or the agreement
-        of densities, if that is more. Near 1 for one clear answer.
+        `1 - largest other gap / gap of the answer`. Near 1 for one clear answer.
     eigenvalues : array of shape (max_clusters + 1,)
         Smallest eigenvalues of the normalised Laplacian, ascending.
     gaps : array of shape (max_clusters,)
@@ -83,12 +74,6 @@ def estimate_n_clusters(
     so one cluster scores a constant 0.6, and so, at least, do c components: they are the answer
     when no other gap is larger.
 
-    Where no gap is clear, one of noise far behind the clusters may be the largest: a ring, an
-    object seen from all sides, looks like several clusters. So the counts of `density_counts` are
-    asked where the confidence is below 0.5 and the answer not one cluster. When it is below 0.4, or
-    below their agreement (1 when they are equal, 0 when one is twice another), the answer is the
-    largest gap in their range.
-
     Parameters
     ----------
     affinity : array or sparse array of shape (n, n)
@@ -109,11 +94,10 @@ def estimate_n_clusters(
     0.6. Five neighbours and a spanning tree: subspaces 100, 79 and 36 % as noise grows, Gaussian
     clusters 71, 29 and 21 % as they overlap more; overlap mostly ends in the answer 1. Graphs of
     one cluster are found when it is round, but not when it is long: a ring, a path or an object
-    seen from all sides looks like several, and on the image sets of the paper few answers are
-    exact (see docs/quality). Structure at eigenvalues far below 0.01,
-    as among long clusters of thousands of samples, is not seen. The confidence does tell: 93 %
-    of the answers at 0.8 or more were exact, and 33 % of those below 0.2. These figures are from
-    before densities were asked, which concerns answers of less confidence than 0.5.
+    seen from all sides looks like several. Structure at eigenvalues far below 0.01, as among long
+    clusters of thousands of samples, is not seen. The confidence does tell: 93 % of the answers at
+    0.8 or more were exact, and 33 % of those below 0.2. `ORTLRR`, which has a null model to compare
+    with, counts by `tubal.spectral.chance` instead.
 
     Examples
     --------
@@ -135,61 +119,12 @@ def estimate_n_clusters(
     gaps = relative_gaps(mu, min(components, most))
     k = int(np.argmax(gaps)) + 1
     confidence = _confidence(gaps, k)
-    if k > 1 and confidence < CONFIDENT and (found := density_counts(W)):
-        low, high = (min(bound, most) for bound in (min(found), max(found)))
-        agreement = _agreement(found)
-        if confidence < max(UNCLEAR, agreement):
-            k = low + int(np.argmax(gaps[low - 1 : high]))
-            confidence = max(_confidence(gaps, k), agreement)
     return ClusterCount(k, confidence if components <= most else 0.0, mu, gaps, embedding)
-
-
-def _agreement(found: tuple[int, ...]) -> float:
-    """Return 1 for equal numbers, 0 when one is twice another, or there are too few to tell."""
-    return max(0.0, 1 - float(np.log2(max(found) / min(found)))) if len(found) > 2 else 0.0
 
 
 def _confidence(gaps: np.ndarray, k: int) -> float:
     others = np.delete(gaps, k - 1).max(initial=0.0)
     return float(max(0.0, 1 - others / gaps[k - 1])) if gaps[k - 1] > 0 else 0.0
-
-
-def density_counts(W: Any) -> tuple[int, ...]:
-    """Return how many clusters a density-based method finds in a graph.
-
-    HDBSCAN (Campello, Moulavi, Sander 2013) looks for groups that stay together over a range of
-    similarities. How many there are depends on how small a group may be; that goes from 1 to 6 % of
-    the vertices here, but not below 4. Long clusters, such as rings, which have no gap in their
-    spectrum, are no harder for it than round ones.
-
-    Parameters
-    ----------
-    W : sparse array of shape (n, n)
-        A checked affinity.
-
-    Returns
-    -------
-    tuple of int
-        A number from 1 on for each size. Empty where densities mean nothing: in a graph that is
-        dense, in pieces, or has vertices with less than two neighbours.
-
-    Examples
-    --------
-    >>> ring = np.roll(np.eye(100), 1, axis=0) + 0.5 * np.roll(np.eye(100), 2, axis=0)
-    >>> W = np.kron(np.eye(3), ring + ring.T)
-    >>> W[[0, 100, 130, 200], [100, 0, 200, 130]] = 0.1  # three rings, tied in two places
-    >>> density_counts(scipy.sparse.csr_array(W))
-    (3, 3, 3, 3)
-    """
-    n = W.shape[0]
-    whole = connected_components(W, directed=False)[0] == 1
-    if not (whole and is_sparse(W) and np.diff(W.indptr).min() >= 2):
-        return ()
-    distance = scipy.sparse.csr_matrix(W)  # what HDBSCAN takes
-    distance.data = 1 + 1e-4 - distance.data / distance.data.max()  # stored zeros would be no edges
-    sizes = sorted({max(4, round(share * n)) for share in SMALLEST_CLUSTERS})
-    methods = (HDBSCAN(m, min_samples=2, metric="precomputed", copy=True) for m in sizes)
-    return tuple(max(1, int(method.fit(distance).labels_.max()) + 1) for method in methods)
 
 
 def relative_gaps(mu: np.ndarray, components: int = 1) -> np.ndarray:

@@ -12,6 +12,8 @@ Computer Journal 26 (1983).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse
 from scipy.cluster.hierarchy import linkage
@@ -35,19 +37,26 @@ def ward(X: np.ndarray, n_clusters: int) -> np.ndarray:
     >>> ward(np.array([[0.0], [0.9], [0.1], [1.0]]), 2)
     array([0, 1, 0, 1])
     """
+    return nested_ward(X, [n_clusters])[0]
+
+
+def nested_ward(X: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
+    """Return the clusters of one tree for several numbers of clusters."""
     points = np.round(X, ALIKE)
     if 2 <= len(X) <= SMALL:
         a, b, costs, _ = linkage(points, "ward").T
         distinct = 1 + int(np.count_nonzero(costs))
-        found = _cut((a.astype(int), b.astype(int), costs), len(X), min(n_clusters, distinct))
-        return np.unique(found, return_inverse=True)[1]
-    _, first, point, count = np.unique(
-        points, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    with serial_blas():
-        merged = _tree(X[first], count.astype(float))
-    point = point.reshape(-1)
-    return np.unique(_cut(merged, len(first), n_clusters)[point], return_inverse=True)[1]
+        merged, point = (a.astype(int), b.astype(int), costs), np.arange(len(X))
+    else:
+        _, first, point, count = np.unique(
+            points, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        with serial_blas():
+            merged = _tree(X[first], count.astype(float))
+        distinct, point = len(first), point.reshape(-1)
+    n = len(merged[0]) + 1
+    cuts = (_cut(merged, n, min(number, distinct))[point] for number in numbers)
+    return [np.unique(found, return_inverse=True)[1] for found in cuts]
 
 
 def _tree(centre: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
