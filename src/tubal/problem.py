@@ -88,12 +88,12 @@ class Problem:
         content left out, the others at least a hundredth of the median), or 0.8 times the root
         mean square entry.
         """
-        d = np.maximum(self.curvature, 1e-300)
+        d = self.curvature
         energies = self._energies()
         if self.noise.name == "l21":
 
             def of_samples(theta: float) -> float:
-                factor = np.minimum(1, theta / d) ** 2
+                factor = _share_left(theta, d) ** 2
                 residuals = np.sqrt(factor.reshape(-1) @ energies + self._offset**2)
                 residuals = residuals[residuals > 1e-9 * residuals.max(initial=0)]
                 if not len(residuals):
@@ -108,7 +108,7 @@ class Problem:
         per_row = energies.sum(axis=1).reshape(d.shape)
 
         def of_entries(theta: float) -> float:
-            return 0.8 * float(np.sqrt(np.sum(np.minimum(1, theta / d) ** 2 * per_row) / entries))
+            return 0.8 * float(np.sqrt(np.sum(_share_left(theta, d) ** 2 * per_row) / entries))
 
         return of_entries
 
@@ -319,12 +319,17 @@ def suggested_rank(values: np.ndarray, weights: np.ndarray) -> float:
 def theta_of_rank(d: np.ndarray, weights: np.ndarray, rank: float) -> float:
     """Return theta at which `sum (1 - theta/d)_+`, averaged over slices, is `rank`."""
     target = rank * weights.sum()
-    safe = np.maximum(d, 1e-300)
 
     def excess(theta: float) -> float:
-        return float(weights @ np.clip(1 - theta / safe, 0, None).sum(1) - target)
+        return float(weights @ (1 - _share_left(theta, d)).sum(1) - target)
 
     return _zero_of(excess, *_positive_range(d))
+
+
+def _share_left(theta: float, d: np.ndarray) -> np.ndarray:
+    """Return `min(1, theta/d)`, the share of each direction that is not explained."""
+    share: np.ndarray = theta / np.maximum(d, theta)  # no quotient is above 1, however small d is
+    return share
 
 
 def _stable_rank(squares: np.ndarray, weights: np.ndarray) -> float:

@@ -343,11 +343,11 @@ class Representation:
 
     def residuals(self) -> np.ndarray:
         """Return the norms of what was not explained."""
-        return np.linalg.norm(self.E.reshape(len(self.E), -1), axis=1)
+        return norms_of(self.E)
 
     def norms(self) -> np.ndarray:
         """Return the norms of the samples."""
-        return np.linalg.norm(self.samples.values.reshape(len(self.E), -1), axis=1)
+        return norms_of(self.samples.values)
 
     def divisors(self) -> np.ndarray:
         """Return what the samples were divided by."""
@@ -374,6 +374,16 @@ class Neighbours:
 
     index: np.ndarray
     value: np.ndarray
+
+
+def norms_of(A: np.ndarray) -> np.ndarray:
+    """Return the norm of each sample, samples first, also where its square is no float32."""
+    flat = A.reshape(len(A), -1)
+    with np.errstate(over="ignore"):
+        found: np.ndarray = np.linalg.norm(flat, axis=1)
+    if A.dtype == np.float32 and not np.isfinite(found).all():
+        found = np.linalg.norm(flat.astype(np.float64), axis=1)
+    return found
 
 
 def neighbours(

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from tubal import outliers as detectors
 from tubal._threads import effective_jobs
+from tubal.estimators.alike import first_of_each, least
 from tubal.estimators.base import (
     Progress,
     TensorEstimator,
@@ -51,6 +52,7 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
         self._seed = seed_from(self._frozen.random_state)
         given = on_cpu(samples)
         self._observed, self._known = given.observed, Known.of(given)
+        self._first = first_of_each(given)
         samples = self._complete(samples)
         scaled, sizes = self._scale(samples)
         with progress.stage("represent", steps=True) as step:
@@ -58,7 +60,8 @@ class TensorModel(TransformerMixin, TensorEstimator):  # type: ignore[misc]
             self._fitted = replace(self._represent(scaled, sizes, step), scale=sizes)
         with progress.stage("detect outliers"):
             detector = detectors.resolve(self._frozen.outliers, self._false_alarms)
-            self._detection = detector.detect(self._fitted, self._frozen.n_jobs)
+            found = detector.detect(self._fitted, self._frozen.n_jobs)
+            self._detection = replace(found, scores=least(found.scores, self._first))
         self.outlier_scores_ = self._detection.scores
         self.X_clean_ = self._restore(self._fitted.L, sizes)
         self._sizes = sizes

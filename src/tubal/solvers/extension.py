@@ -225,7 +225,7 @@ class _Dual:
         primal = _columns(omega * size * np.abs(state.u) ** 2) / 2 + extension.lam * noise
         along = extension._project(state.p)
         dual = _columns(state.p * self.y) - _columns(omega * size * np.abs(along) ** 2) / 2
-        return (primal - dual) / np.maximum(primal, 1e-300)
+        return (primal - dual) / _above_zero(primal)
 
     def _noise(self, rest: np.ndarray) -> np.ndarray:
         """Return g of each sample."""
@@ -320,8 +320,8 @@ class _Iterate:
         if n % (20 if n <= 300 else 100):
             return self
         primal, dual = self.residuals
-        scale = np.maximum(np.sqrt(_columns(self.p**2)), 1e-300)
-        size = np.maximum(np.sqrt(_columns(self.v**2)) + np.sqrt(_columns(self.e**2)), 1e-300)
+        scale = _above_zero(np.sqrt(_columns(self.p**2)))
+        size = _above_zero(np.sqrt(_columns(self.v**2)) + np.sqrt(_columns(self.e**2)))
         ratio = (primal / size + 1e-12) / (dual / scale + 1e-12)  # equal when both have vanished
         factor = np.clip(np.sqrt(ratio), 0.25, 4)
         factor = np.where((ratio > 3) | (ratio < 1 / 3), factor, 1)
@@ -345,6 +345,11 @@ def _warn(count: int, gap: float, max_iter: int) -> None:
 def _columns(A: np.ndarray) -> np.ndarray:
     """Sum over all axes but the last."""
     return A.reshape(-1, A.shape[-1]).sum(axis=0)
+
+
+def _above_zero(A: np.ndarray) -> np.ndarray:
+    """Return numbers, none of them below the smallest normal one of their type."""
+    return np.maximum(A, np.finfo(A.dtype).tiny)
 
 
 def _of_dictionary(
@@ -385,24 +390,24 @@ def _root(lam: float, m: np.ndarray, energy: np.ndarray, outside: np.ndarray) ->
     Directions with m = 0 are not explained at all: they belong to the outside.
     """
     outside = outside + energy[m == 0].sum(axis=0)
-    energy, m = energy[m > 0], m[m > 0]
-    limit = np.sum(energy / m[:, None] ** 2, axis=0) if len(m) else np.zeros_like(outside)
-    never = (outside <= 0) & (np.sqrt(limit) <= lam)
+    size, m = np.sqrt(energy[m > 0]), m[m > 0][:, None]
 
     def value(t: np.ndarray) -> np.ndarray:
-        inner = (energy / (1 + t * m[:, None]) ** 2).sum(axis=0) if len(m) else 0.0
-        return np.log(t) + 0.5 * np.log(np.maximum(outside + inner, 1e-300))
+        inner = ((size / (1 + t * m)) ** 2).sum(axis=0)
+        return np.log(t) + 0.5 * np.log(_above_zero(outside + inner))
 
-    total = np.maximum(outside + energy.sum(axis=0), 1e-300)
+    total = _above_zero(outside + (size**2).sum(axis=0))
     low = np.log(lam / np.sqrt(total))  # t ||e|| <= t ||y||
     high = low + 1
     goal = np.log(lam)
-    for _ in range(60):  # the root may lie far above the first guess
-        below = (value(np.exp(high)) < goal) & ~never
-        if not below.any():
-            break
-        high = np.where(below, high + (high - low), high)
-    t = _bisect(lambda x: value(np.exp(x)) - goal, low, high)
+    with np.errstate(over="ignore"):  # what leaves the floating range has its limit, 0 or infinity
+        never = (outside <= 0) & (np.sqrt(((size / m) ** 2).sum(axis=0)) <= lam)
+        for _ in range(60):  # the root may lie far above the first guess
+            below = (value(np.exp(high)) < goal) & ~never
+            if not below.any():
+                break
+            high = np.where(below, high + (high - low), high)
+        t = _bisect(lambda x: value(np.exp(x)) - goal, low, high)
     return np.where(never, np.inf, np.exp(t))
 
 

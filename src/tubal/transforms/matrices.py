@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.linalg
 
 from tubal.input import Array, device_of, namespace, to_numpy
 from tubal.transforms.base import Transform, check_same_size, check_size
@@ -145,11 +147,18 @@ class DataDriven(MatrixTransform):
     moment is the mean over the pairs where both entries are observed (zero when there is none).
     Rows are sorted by falling moment and signed so that their largest entry is positive.
 
+    Tubes that are long, more than `LARGE` entries, and at least twice as many as there are tubes
+    need no n3 x n3 matrix: the singular vectors of the tubes come first, any orthonormal vectors
+    may follow, and L is kept as a product of reflections. Missing entries count as zero then.
+
     >>> X = np.outer([1.0, -2.0, 3.0], [3.0, 4.0])  # every tube is a multiple of (3, 4)
     >>> DataDriven().bind(2, X).matrix.round(3)
     array([[ 0.6,  0.8],
            [ 0.8, -0.6]])
     """
+
+    _reflections: Reflections | None = None
+    _signs: np.ndarray
 
     def bind(self, n3: int, data: Array | None = None, observed: Array | None = None) -> Transform:
         """Fit the transform to the tubes of `data` (last axis), on its observed entries."""
@@ -165,14 +174,113 @@ class DataDriven(MatrixTransform):
         if data.shape[-1] != n3:
             msg = f"data has tubes of length {data.shape[-1]}, not {n3}"
             raise ValueError(msg)
+        if n3 > LARGE and 2 * int(np.prod(data.shape[:-1])) <= n3:
+            return self._with_reflections(_singular_vectors(data, observed))
         moments = _second_moments(data, observed)
         eigenvectors = np.linalg.eigh(moments)[1][:, ::-1].T
         largest = np.abs(eigenvectors).argmax(axis=1)
         signs = np.sign(eigenvectors[np.arange(n3), largest])
         return self._with_matrix(np.ascontiguousarray(eigenvectors * signs[:, None]))
 
+    @property
+    def matrix(self) -> np.ndarray:
+        """The n3 x n3 matrix L."""
+        if self._reflections is None:
+            return super().matrix
+        return np.ascontiguousarray(self.forward(np.eye(self.n3)).T)
+
+    def forward(self, A: Array, axis: int = -1) -> Array:
+        """Multiply every tube of `A` by L."""
+        if self._reflections is None:
+            return super().forward(A, axis)
+        self._check_axis(A, axis, self.n3)
+        return _signed(self._signs, self._reflections.apply(A, axis, transposed=True), axis)
+
+    def inverse(self, A: Array, axis: int = -1) -> Array:
+        """Multiply every tube of `A` by `L^H`."""
+        if self._reflections is None:
+            return super().inverse(A, axis)
+        self._check_axis(A, axis, self.n3)
+        return self._reflections.apply(_signed(self._signs, A, axis), axis, transposed=False)
+
+    def _with_reflections(self, rows: np.ndarray) -> Self:
+        """Return the transform whose first rows are these orthonormal ones."""
+        bound = copy.copy(self)
+        bound._reflections, diagonal = Reflections.of(rows.T)
+        bound._signs = np.concatenate([np.sign(diagonal), np.ones(rows.shape[1] - len(rows))])
+        bound.sizes = (rows.shape[1],)
+        return bound
+
+    def same_as(self, other: DataDriven) -> bool:
+        """Whether another fitted transform is the same."""
+        one, two = self._reflections, other._reflections
+        if one is None or two is None:
+            return one is two and np.array_equal(self.matrix, other.matrix)
+        same = np.array_equal(one.Y, two.Y) and np.array_equal(one.T, two.T)
+        return same and np.array_equal(self._signs, other._signs)
+
     def __repr__(self) -> str:
         return f"DataDriven(<{self.sizes[0]} fitted>)" if self.sizes else "DataDriven()"
+
+
+LARGE = 1024
+"""Length of tubes up to which an n3 x n3 matrix costs nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reflections:
+    """A product of q reflections of n entries, `H = I - Y T Y^T`: orthogonal, and kept as n x q.
+
+    Attributes
+    ----------
+    Y : array of shape (n, q)
+    T : upper triangular array of shape (q, q)
+
+    References
+    ----------
+    R. Schreiber, C. Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989).
+    """
+
+    Y: np.ndarray
+    T: np.ndarray
+
+    @classmethod
+    def of(cls, basis: np.ndarray) -> tuple[Reflections, np.ndarray]:
+        """Return H whose first columns are those of `basis` up to signs, and these signs."""
+        q = basis.shape[1]
+        (raw, tau), R = scipy.linalg.qr(basis, mode="raw")
+        Y = np.tril(raw[:, :q], -1)
+        Y[np.arange(q), np.arange(q)] = 1
+        products, T = Y.T @ Y, np.zeros((q, q))
+        for i in range(q):
+            T[:i, i] = -tau[i] * (T[:i, :i] @ products[:i, i])
+            T[i, i] = tau[i]
+        return cls(np.ascontiguousarray(Y), T), np.diag(R)
+
+    def apply(self, A: Array, axis: int, *, transposed: bool) -> Array:
+        """Multiply the tubes of `A` along `axis` (0 or -1) by H or its transpose."""
+        xp, shape = namespace(A), tuple(A.shape)
+        Y, T = _matching(self.Y, A), _matching(self.T.T if transposed else self.T, A)
+        if axis == -1:
+            flat = xp.reshape(A, (-1, shape[-1]))
+            return xp.reshape(flat - ((flat @ Y) @ T.T) @ Y.T, shape)
+        flat = xp.reshape(A, (shape[0], -1))
+        return xp.reshape(flat - Y @ (T @ (Y.T @ flat)), shape)
+
+
+def _signed(signs: np.ndarray, A: Array, axis: int) -> Array:
+    S = namespace(A).asarray(signs, dtype=A.dtype, device=device_of(A))
+    return A * S if axis == -1 else A * namespace(A).reshape(S, (-1,) + (1,) * (A.ndim - 1))
+
+
+def _singular_vectors(data: Array, observed: Array | None) -> np.ndarray:
+    """Return orthonormal rows that span the tubes, those of the largest singular values first."""
+    T = to_numpy(data if observed is None else data * namespace(data).astype(observed, data.dtype))
+    T = _squarable(T.reshape(-1, T.shape[-1]).astype(np.float64))
+    rows = np.linalg.svd(T, full_matrices=False)[2]
+    largest = np.abs(rows).argmax(axis=1)
+    signed: np.ndarray = rows * np.sign(rows[np.arange(len(rows)), largest])[:, None]
+    return signed
 
 
 def _second_moments(data: Array, observed: Array | None) -> np.ndarray:
@@ -191,7 +299,7 @@ def _second_moments(data: Array, observed: Array | None) -> np.ndarray:
 def _squarable(T: Array) -> Array:
     """Return data over a power of two where its squares would leave the range of its type."""
     xp = namespace(T)
-    exponent = int(np.frexp(float(xp.max(xp.abs(T))))[1])
+    exponent = int(np.frexp(float(xp.max(xp.abs(T))))[1])  # 0 for zeros
     if abs(exponent) <= 30:
         return T
     most = 120 if T.dtype == xp.float32 else 1000  # powers that the type has

@@ -28,6 +28,8 @@ def same_transform(a: Transform, b: Transform) -> bool:
         return False
     if isinstance(a, Composed) and isinstance(b, Composed):
         return all(same_transform(x, y) for x, y in zip(a.axes, b.axes, strict=True))
+    if isinstance(a, DataDriven) and isinstance(b, DataDriven):
+        return a.same_as(b)
     return not isinstance(a, MatrixTransform) or np.array_equal(a.matrix, b.matrix)
 
 
