@@ -11,7 +11,6 @@ from sklearn.base import ClusterMixin
 from tubal import graph as graphs
 from tubal import spectral
 from tubal.estimators.alike import most_frequent
-from tubal.estimators.alike import most_frequent
 from tubal.estimators.base import fits
 from tubal.estimators.model import TensorModel, check_contamination, is_auto, new_threshold
 from tubal.input import check_flag

@@ -176,7 +176,8 @@ class DataDriven(MatrixTransform):
             raise ValueError(msg)
         if n3 > LARGE and 2 * int(np.prod(data.shape[:-1])) <= n3:
             return self._with_reflections(_singular_vectors(data, observed))
-        moments = _second_moments(data, observed)
+        # In double precision: certificates rely on exact orthogonality.
+        moments = _second_moments(data, observed).astype(np.float64, copy=False)
         eigenvectors = np.linalg.eigh(moments)[1][:, ::-1].T
         largest = np.abs(eigenvectors).argmax(axis=1)
         signs = np.sign(eigenvectors[np.arange(n3), largest])
