@@ -25,9 +25,8 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     right, listed, errors = [], [], []
-    print(
-        "| set | classes | estimate | confidence | other candidates | NMI |\n|---|---|---|---|---|---|"
-    )
+    print("| set | classes | estimate | confidence | other candidates | NMI |")
+    print("|---|---|---|---|---|---|")
     for name, data in SETS.items():
         if data.missing():
             continue

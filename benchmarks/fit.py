@@ -23,14 +23,15 @@ from quality_tools import SPECTRAL, TOOLS
 from threadpoolctl import threadpool_limits
 
 from tubal import ORTLRR
-from tubal.estimators import clusterer, lowrank, model
+from tubal.estimators import clusterer, lowrank
+from tubal.outliers import Consensus
 
 GOAL = 10.0
 DEFAULT = ("ORL+100", "COIL20+100", "COIL20+200", "Umist", "USPS SR=0.5", "digits", "FRDUE")
 STAGES: dict[str, tuple[Any, str]] = {
     "solve": (lowrank, "solve"),
-    "detect": (model.TensorModel, "_detect"),
-    "choose a view": (clusterer, "select"),
+    "detect": (Consensus, "detect"),
+    "choose": (lowrank, "select"),
     "graph and cut": (clusterer.SubspaceClusterer, "_label"),
 }
 

@@ -2,9 +2,9 @@
 How many clusters?
 ==================
 
-With ``n_clusters=None`` the number is estimated: partitions into 2, 3, ... clusters are compared with
-those of a null model. A confidence and other candidates come with it, and `relabel` tries other
-numbers without solving again.
+With ``n_clusters=None`` the number is estimated: partitions into 2, 3, ... clusters are compared
+with those of a null model. A confidence and other candidates come with it, and `relabel` tries
+other numbers without solving again.
 """
 
 # %%

@@ -258,8 +258,8 @@ def select(
     pairs of samples as vectors (in the view itself when there is one only). The candidate with the
     largest evidence wins; the first axis and level keep their place unless another one leads by
     more than the standard error of the difference. The graph of all pairs wins when it has plain
-    evidence and its partition is another one and as stable, up to the standard error. Between
-    vectors and a Gaussian kernel stability decides, too. Samples that no others express in the
+    evidence and its partition is another one and at least as stable. Between vectors and a Gaussian
+    kernel stability decides, too, by more than the standard error. Samples that no others express in the
     first view are not looked at.
 
     Parameters
@@ -499,7 +499,7 @@ def _decided(
     for each in finalists[1:]:
         lead = each[1] - best[1]
         error = lead.std(ddof=1) / len(lead) ** 0.5
-        needed = -error if each[0].kind == "all pairs" else error  # plain evidence is rare
+        needed = 0.0 if each[0].kind == "all pairs" else error
         same = adjusted_rand_score(best[0].labels, each[0].labels) >= DEFAULTS.same
         best = each if lead.mean() >= needed and not same else best
     judged = {
