@@ -12,15 +12,25 @@ import tubal
 from tubal import Lambda, StopReason
 from tubal.input import to_paper
 
-DICTIONARIES = ("data", "identity", "array")
-NOISES = ("l21", "l1", "exact")
+ROWS = (
+    ("data", "l21"), ("data", "l1"), ("identity", "l21"), ("identity", "l1"),
+    ("identity", "exact"), ("array", "l21"), ("array", "l1"),
+)  # fmt: skip
+"""Dictionaries and noises of the table of methods."""
 TRANSFORMS = ("dft", "dct", "rom", "data", "none", "matrix")
 STRUCTURES = (
     "low rank", "random", "rank one", "duplicates", "constant", "zeros", "one entry", "outlier",
     "signs",
 )  # fmt: skip
 LAYOUTS = ("C", "F", "strided", "reversed", "read-only", "list")
-EXPECTED = ("scale X", "noise='exact'", "gives lam", "below what float32", "without a single observed", "needs a rank")
+EXPECTED = (
+    "scale X",
+    "scale dictionary",
+    "noise='exact'",
+    "gives lam",
+    "below what float32",
+    "infinite value",
+)
 """Words of refusals that a random problem may meet."""
 
 
@@ -102,17 +112,22 @@ def _laid_out(X: np.ndarray, layout: str) -> np.ndarray | list:
     return X
 
 
+def _of_row(row: tuple[str, str], **fields) -> Problem:
+    return Problem(dictionary=row[0], noise=row[1], **fields)
+
+
 problems = st.builds(
-    Problem,
+    _of_row,
+    row=st.sampled_from(ROWS),
     shape=st.tuples(st.integers(2, 7), st.integers(1, 5), st.integers(1, 5)),
     structure=st.sampled_from(STRUCTURES),
-    dictionary=st.sampled_from(DICTIONARIES),
-    noise=st.sampled_from(NOISES),
     transform=st.sampled_from(TRANSFORMS),
     missing=st.sampled_from([0.0, 0.0, 0.1, 0.5]),
     dtype=st.sampled_from(["f8", "f8", "f4", "i8", "u1"]),
     layout=st.sampled_from(LAYOUTS),
-    exponent=st.one_of(st.just(0), st.sampled_from([-3, 3, -30, 30]), st.integers(-150, 150)),
+    exponent=st.one_of(
+        st.just(0), st.integers(-9, 9), st.integers(-38, 38), st.integers(-150, 150)
+    ),
     level=st.floats(0.02, 0.98),
     tol=st.sampled_from([1e-2, 1e-4, 1e-6]),
     seed=st.integers(0, 2**31),
@@ -214,7 +229,9 @@ def _check_certificate(problem: Problem, X, options, sol) -> None:
     if problem.noise == "exact":
         assert misfit <= max(10 * problem.tol, slack) * size
     else:
-        assert abs(value - claim.primal) <= slack * abs(claim.primal), (value, claim)
+        eps = np.finfo(np.asarray(sol.L).dtype).eps  # of the misfit, which lam multiplies
+        rounding = 100 * eps * sol.lam * naive.norm_l1(A) * max(1.0, np.abs(Z).max())
+        assert abs(value - claim.primal) <= slack * abs(claim.primal) + rounding, (value, claim)
     assert claim.dual <= claim.primal * (1 + slack)
     rng = np.random.default_rng(problem.seed)
     others = [0 * Z, 0.9 * Z, Z + 0.01 * np.abs(Z).max() * rng.normal(size=Z.shape)]

@@ -341,7 +341,7 @@ def _zero_solution(prepared: Prepared, lam: float) -> Solution:
     )
 
 
-def check_scale(samples: Samples, *, small: bool = False) -> None:
+def check_scale(samples: Samples, *, small: bool = False, name: str = "X") -> None:
     """Refuse data whose powers leave the range of its type.
 
     Data may be as small as it likes with `small`: new samples do, beside those of a fit.
@@ -352,8 +352,8 @@ def check_scale(samples: Samples, *, small: bool = False) -> None:
     too_small = not small and 0 < largest <= 1 / limit
     if too_small or largest >= limit:
         msg = (
-            f"X has entries of size {largest:.1e}; {samples.values.dtype} needs them between "
-            f"{1 / limit:g} and {limit:g}: scale X, for example X / {largest:.1e}"
+            f"{name} has entries of size {largest:.1e}; {samples.values.dtype} needs them between "
+            f"{1 / limit:g} and {limit:g}: scale {name}, for example {name} / {largest:.1e}"
         )
         raise ValueError(msg)
 
@@ -379,10 +379,14 @@ def _read_dictionary(dictionary: Any, samples: Samples) -> Samples | str:
         )
         raise ValueError(msg)
     xp = namespace(samples.values)
-    if not bool(xp.any(D.values != 0)):
+    with np.errstate(over="ignore"):  # an infinite entry is too large by the check below
+        values = xp.astype(D.values, samples.values.dtype, copy=False)
+    if not bool(xp.any(values != 0)):
         msg = "dictionary is zero: it can represent nothing"
         raise ValueError(msg)
-    return replace(D, values=xp.astype(D.values, samples.values.dtype, copy=False))
+    D = replace(D, values=values)
+    check_scale(D, name="dictionary")
+    return D
 
 
 def _resolve_solver(solver: Any) -> Certified | Published:
