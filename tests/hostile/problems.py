@@ -24,13 +24,9 @@ STRUCTURES = (
 )  # fmt: skip
 LAYOUTS = ("C", "F", "strided", "reversed", "read-only", "list")
 EXPECTED = (
-    "scale X",
-    "scale dictionary",
-    "noise='exact'",
-    "gives lam",
-    "below what float32",
-    "infinite value",
-)
+    "scale X", "scale dictionary", "dictionary is zero", "noise='exact'", "gives lam",
+    "below what float32", "infinite value",
+)  # fmt: skip
 """Words of refusals that a random problem may meet."""
 
 
