@@ -244,7 +244,7 @@ class Definition:
         n = len(x)
         self.fit = None
         self.fit = observed, explained = self.looked_at(x, S, E, range(n), seen, hidden)
-        K = self.inliers(observed, share)
+        K = max((self.inliers(observed, share, at) for at in (0.75, 0.5)), key=self.gap)
         self.K, self.scales = K, [part.scale(K) for part in (observed, explained)]
         both = zip(self.fit, self.scales, strict=True)
         whole, part = (samples.scores(scale, K, company) for samples, scale in both)
@@ -264,10 +264,20 @@ class Definition:
         explained = Naive(L, S, 0 * E, sizes, twins, None, fit[1], *self.options)
         return observed, explained
 
-    def inliers(self, samples, share):
+    def gap(self, K):
+        """Smallest score outside of K over the largest inside; 1 when those outside are a group."""
+        samples, others = self.fit[0], [j for j in range(self.fit[0].n) if j not in K]
+        around = [i for j in others for i in samples.around[j][: self.company] if i is not None]
+        if 2 * sum(i not in K for i in around) >= len(around):
+            return 1.0
+        T = samples.scores(samples.scale(K), K, self.company)
+        largest = max(T[j] for j in K)
+        return min(T[j] for j in others) / largest if largest > 0 else math.inf
+
+    def inliers(self, samples, share, at):
         n = samples.n
         start = samples.deviations(samples.scale(range(n)))
-        K = naive_lowest([root_of_squares(z[1:]) for z in start], 0.75)
+        K = naive_lowest([root_of_squares(z[1:]) for z in start], at)
         for _ in range(30):
             T = samples.scores(samples.scale(K), K, self.company)
             level = min(naive_tail([T[j] for j in K], 0.01), 6.0)
@@ -724,6 +734,14 @@ def test_a_cluster_is_no_outlier(kind, seed, count):
     shares = [flagged[: len(cluster)][cluster == k].mean() for k in range(len(parts))]
     assert max(shares) <= (0.03 if count else 0.25)
     assert (~flagged[len(cluster) :]).sum() <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.4])
+def test_many_planted_outliers_do_not_hide_each_other(share, noise):
+    data = make_tensor_subspaces(30, 10, 4, 3, 40, outliers=share, noise=noise, random_state=1)
+    est = ORTLRR(4, transform="dft", graph="nearest", random_state=0).fit(data.X)
+    np.testing.assert_array_equal(est.outliers_, data.outliers)
 
 
 @pytest.mark.parametrize("seed", range(3))

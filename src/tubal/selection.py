@@ -259,8 +259,8 @@ def select(
     largest evidence wins; the first axis and level keep their place unless another one leads by
     more than the standard error of the difference. The graph of all pairs wins when it has plain
     evidence and its partition is another one and at least as stable. Between vectors and a Gaussian
-    kernel stability decides, too, by more than the standard error. Samples that no others express in the
-    first view are not looked at.
+    kernel stability decides, too, by more than the standard error. Samples that no others express
+    in the first view are not looked at.
 
     Parameters
     ----------

@@ -34,6 +34,10 @@ LEAST_SPREAD = np.array([0.02, 0.02, 0.1, 0.2, 0.05, 0.05])
 LARGEST = 6.0
 """Deviation up to which a sample may count as an inlier; without a bound, many outliers hide."""
 
+STARTS = (0.75, 0.5)
+"""Shares of the samples that count as inliers to begin with. With the first one alone, 30 % of
+planted outliers hide each other: F1 .84 instead of .96 over 24 synthetic problems."""
+
 MOST_NOISE = 0.6
 """Residual over the norm of a sample, up to which the explained part can be relied on."""
 
@@ -77,8 +81,11 @@ class Consensus(Detector):
     probability of at most `false_alarms`, and when more than half of the flagged cannot be
     explained by that tail (`false_alarm_threshold`). The tail is an exponential one from the 95 %
     quantile of K on; it says which residuals are unusual and what is at home, too. K begins with
-    the lower 75 % of the deviations without the global view, since a cluster may be far from all
-    others, and is then what is not flagged, at least half of all samples, until it stays the same.
+    the lower 75 %, and with the lower half, of the deviations without the global view, since a
+    cluster may be far from all others, and is then what is not flagged, at least half of all
+    samples, until it stays the same. Of the two ends the one counts that leaves the larger gap
+    between K and the others. It is no gap when most of the `company` samples around the others are
+    no inliers either: these may be a cluster.
     When 8 or more samples are flagged, the threshold moves up into a clear gap of the scores, if
     there is one (`clear_gap`). Where there is room between the kept and the flagged, the threshold
     for new samples lies in its middle. Missing entries, and in the local view those that no
@@ -113,7 +120,8 @@ class Consensus(Detector):
     def detect(self, fitted: Representation, n_jobs: int | None = None) -> Detection:
         """Score the samples of a fit and choose a threshold."""
         views = _both_views(fitted.tabled(n_jobs), None, self._counts, n_jobs)
-        inliers, observed = self._inliers(views[0], n_jobs)
+        found_from = [self._inliers(views[0], share, n_jobs) for share in STARTS]
+        inliers, observed = max(found_from, key=lambda found: _gap(views[0], *found, self.company))
         explained, _ = Scale.of(views[1], inliers, self.company, n_jobs)
         found = observed.measure(views[0]), explained.measure(views[1])
         unusual, usual, home = (
@@ -131,11 +139,11 @@ class Consensus(Detector):
         threshold = centred(scores, clear_gap(scores, level))
         return Detection(scores, threshold, scorer, at_home & (found[0] > usual))
 
-    def _inliers(self, views: Views, n_jobs: int | None) -> tuple[np.ndarray, Scale]:
-        """Return which samples count as inliers, and their scale."""
+    def _inliers(self, views: Views, start: float, n_jobs: int | None) -> tuple[np.ndarray, Scale]:
+        """Return which samples count as inliers, and their scale, from a share to begin with."""
         everyone = np.ones(len(views.lonely), bool)
         scale, values = Scale.of(views, everyone, self.company, n_jobs)
-        inliers = lowest(length(scale.deviations(values)[1:]), 0.75)
+        inliers = lowest(length(scale.deviations(values)[1:]), start)
         for _ in range(30):
             scale, values = Scale.of(views, inliers, self.company, n_jobs)
             scores = scale.scores(views, values)
@@ -145,6 +153,22 @@ class Consensus(Detector):
                 return inliers, scale
             inliers = new
         return inliers, Scale.of(views, inliers, self.company, n_jobs)[0]
+
+
+def _gap(views: Views, inliers: np.ndarray, scale: Scale, company: int) -> float:
+    """Return the smallest score outside of the inliers over the largest one of theirs.
+
+    It is 1, no gap, when most of the samples around those outside are outside, too: such a group of
+    its own may be a cluster.
+    """
+    around = views.around[~inliers][:, :company]
+    there = around >= 0
+    apart = there & ~inliers[around]
+    if 2 * apart.sum() >= there.sum():
+        return 1.0
+    scores = scale.measure(views)
+    largest = float(scores[inliers].max())
+    return float(scores[~inliers].min()) / largest if largest > 0 else np.inf
 
 
 def _both_views(

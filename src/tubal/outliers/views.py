@@ -9,7 +9,7 @@ import numpy as np
 
 from tubal._threads import effective_jobs, spans, threaded
 from tubal.input import Samples
-from tubal.representation import Neighbours, Representation
+from tubal.representation import Neighbours, Representation, norms_of
 
 ROUNDING = 1e-6
 """Smaller differences of entries of samples of unit norm are those of rounding."""
@@ -95,7 +95,8 @@ class Table:
         """Return the mean squares of the differences to one row each."""
         squares = other.x[index]
         squares -= self.x
-        squares *= squares
+        with np.errstate(over="ignore"):  # a point that far away is at infinity
+            squares *= squares
         both = _both(self.seen, None if other.seen is None else other.seen[index])
         if both is None:
             mean: np.ndarray = squares.mean(axis=1)
@@ -115,7 +116,7 @@ def _centre(x: np.ndarray, seen: np.ndarray | None, points: bool) -> np.ndarray:
 def explained(rows: Representation) -> Representation:
     """Return samples of which only the part that was explained is left, at unit norm."""
     n = len(rows.L)
-    size = np.linalg.norm(rows.L.reshape(n, -1), axis=1)
+    size = norms_of(rows.L)
     unit = np.where(size > 0, size, 1).reshape(n, *(1,) * (rows.L.ndim - 1))
     values = rows.L / (1 if rows.samples.table else unit)  # points stay where they are
     samples = Samples(values.reshape(rows.samples.values.shape), None, rows.samples.table)
