@@ -121,7 +121,8 @@ class Consensus(Detector):
         """Score the samples of a fit and choose a threshold."""
         views = _both_views(fitted.tabled(n_jobs), None, self._counts, n_jobs)
         found_from = [self._inliers(views[0], share, n_jobs) for share in STARTS]
-        inliers, observed = max(found_from, key=lambda found: _gap(views[0], *found, self.company))
+        gaps = [_gap(views[0], K, scale, self.company) for K, scale in found_from]
+        inliers, observed = found_from[int(np.argmax(gaps))]
         explained, _ = Scale.of(views[1], inliers, self.company, n_jobs)
         found = observed.measure(views[0]), explained.measure(views[1])
         unusual, usual, home = (
