@@ -204,8 +204,8 @@ def test_a_reader_that_leaves_early():
 @pytest.mark.skipif(sys.platform == "win32", reason="shells close files in another way there")
 def test_no_output_at_all():
     """`tubal info >&-`: Python has no `sys.stdout` then."""
-    command = f"exec '{sys.executable}' -m tubal info >&-"
-    run = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, timeout=120)
+    command = ["sh", "-c", 'exec "$0" -m tubal info >&-', sys.executable]
+    run = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
 
 

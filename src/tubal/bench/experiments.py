@@ -190,13 +190,14 @@ def recover(
     outliers = drawn.labels == -1
     found = {"hamming": float(metrics.support_distance(outliers, est.outliers_))}
     if drawn.clean is not None:
-        found |= _recovery(est, drawn, ~outliers)
+        found |= _recovery(est, drawn, drawn.clean, ~outliers)
     return Figures.of(est), found
 
 
-def _recovery(est: TensorOutlierDetector, drawn: Drawn, normal: np.ndarray) -> dict[str, float]:
-    clean, L = drawn.clean, est.X_clean_
-    assert clean is not None
+def _recovery(
+    est: TensorOutlierDetector, drawn: Drawn, clean: np.ndarray, normal: np.ndarray
+) -> dict[str, float]:
+    L = est.X_clean_
     plan = resolve(drawn.transform, clean.shape[2])
     rank = tubal_rank(to_paper(clean), plan)
     Z = est.solution_.Z
