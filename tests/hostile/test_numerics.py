@@ -46,15 +46,17 @@ def test_no_warning_from_inside_at_any_scale(make, name, scale):
     """Warnings are errors in tests. What no solver could square is refused."""
     X = DATA[name] * scale
     est = MAKERS[make]().set_params(normalize=False)
+    new = np.concatenate([0 * X[:1], 1.5 * X[:2], -X[1:2], X[:1] + scale])
     try:
-        est.fit(X)
+        found = est.fit(X).score_samples(new)
     except ValueError as error:
+        if make == "LSR" and "increase it" in str(error):  # a ridge that rounding would lose
+            return
         assert "scale X" in str(error)
         assert abs(np.log10(scale)) > 40
         return
-    new = np.concatenate([0 * X[:1], 1.5 * X[:2], -X[1:2], X[:1] + scale])
     assert np.isfinite(est.outlier_scores_).all()
-    assert np.isfinite(est.score_samples(new)).all()
+    assert np.isfinite(found).all()
     est.predict(new)
     assert np.isfinite(est.transform(new)).all()
 
