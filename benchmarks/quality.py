@@ -18,6 +18,7 @@ Run: python benchmarks/quality.py run --out DIR [--draws 5] [--sets NAME ...] [-
      python benchmarks/quality.py bars DIR
      python benchmarks/quality.py figure DIR FILE.svg
      python benchmarks/quality.py page DIR docs/quality.md
+     python benchmarks/quality.py page DIR docs/quality-sets.md
 """
 
 from __future__ import annotations
