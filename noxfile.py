@@ -33,10 +33,10 @@ def lowest_versions() -> list[str]:
     return sorted({line.replace(">=", "==") for group in groups for line in group})
 
 
-def run_tests(session: nox.Session) -> None:
+def run_tests(session: nox.Session, *options: str) -> None:
     """Run the default tests, or those that are asked for."""
     session.run("python", "-m", "pip", "list")  # so that a failure can be repeated
-    session.run("python", "-m", "pytest", "-q", *session.posargs)
+    session.run("python", "-m", "pytest", "-q", *options, *session.posargs)
 
 
 @nox.session(python=PYTHONS)
@@ -50,7 +50,8 @@ def tests(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """Test with the lowest version of every package, on the lowest Python."""
     session.install("-e", ".", *lowest_versions())
-    run_tests(session)
+    # Old packages use what newer ones beneath them call deprecated.
+    run_tests(session, "-W", "default::DeprecationWarning")
 
 
 @nox.session

@@ -75,14 +75,18 @@ def _dataset():
 def _zarr_3(path):
     import zarr
 
-    zarr.open_group(path, mode="w").create_array("images", data=CUBE, chunks=(2, 4, 3))
+    _add_images(zarr.open_group(path, mode="w"))
 
 
 def _zarr_2(path):
     import zarr
 
-    group = zarr.open_group(path, mode="w", zarr_format=2)
-    group.create_array("images", data=CUBE, chunks=(2, 4, 3))
+    _add_images(zarr.open_group(path, mode="w", zarr_format=2))
+
+
+def _add_images(group):
+    array = group.create_array("images", shape=CUBE.shape, chunks=(2, 4, 3), dtype=CUBE.dtype)
+    array[...] = CUBE
 
 
 def _zarr_zip(path):

@@ -242,14 +242,15 @@ def _dimension_names(array: Any) -> tuple[str, ...]:
 def netcdf(path: Path) -> Iterator[list[Stored]]:
     """Give the variables of a NetCDF file, fill values as NaN, with the names of their axes."""
     xarray = optional("xarray", "a NetCDF file", EXTRA)
-    engine = "scipy"  # NetCDF 3
+    engine, options = "scipy", {}  # NetCDF 3
     with path.open("rb") as file:
         if file.read(4) == b"\x89HDF":
             optional("h5netcdf", "a NetCDF 4 file", EXTRA)
             with hdf5(path):  # which refuses arrays that lie elsewhere
-                engine = "h5netcdf"
+                # Axes without a name get one, as newer versions of xarray do by themselves.
+                engine, options = "h5netcdf", {"phony_dims": "access"}
     with reading(path, "a NetCDF file"):
-        dataset = xarray.open_dataset(path, engine=engine, decode_times=False)
+        dataset = xarray.open_dataset(path, engine=engine, decode_times=False, **options)
     with dataset:
         with reading(path, "a whole NetCDF file"):
             labels = {
