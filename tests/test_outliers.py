@@ -268,7 +268,7 @@ class Definition:
         """Smallest score outside of K over the largest inside; 1 when those outside are a group."""
         samples, others = self.fit[0], [j for j in range(self.fit[0].n) if j not in K]
         around = [i for j in others for i in samples.around[j][: self.company] if i is not None]
-        if 2 * sum(i not in K for i in around) >= len(around):
+        if len(K) <= self.company or 2 * sum(i not in K for i in around) >= len(around):
             return 1.0
         T = samples.scores(samples.scale(K), K, self.company)
         largest = max(T[j] for j in K)
@@ -742,6 +742,17 @@ def test_many_planted_outliers_do_not_hide_each_other(share, noise):
     data = make_tensor_subspaces(30, 10, 4, 3, 40, outliers=share, noise=noise, random_state=1)
     est = ORTLRR(4, transform="dft", graph="nearest", random_state=0).fit(data.X)
     np.testing.assert_array_equal(est.outliers_, data.outliers)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 12])
+def test_few_samples_do_not_leave_each_other_out(n, monkeypatch):
+    """Half of a few samples are no inliers to judge the others by."""
+    X = np.random.default_rng(n).standard_normal((n, 6, 5))
+    found = Consensus().detect(solved(X))
+    monkeypatch.setattr("tubal.outliers.consensus.STARTS", (0.75,))
+    plain = Consensus().detect(solved(X))
+    np.testing.assert_array_equal(found.scores, plain.scores)
+    assert (found.scores > found.threshold).mean() < 0.5
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -84,8 +84,8 @@ class Consensus(Detector):
     the lower 75 %, and with the lower half, of the deviations without the global view, since a
     cluster may be far from all others, and is then what is not flagged, at least half of all
     samples, until it stays the same. Of the two ends the one counts that leaves the larger gap
-    between K and the others. It is no gap when most of the `company` samples around the others are
-    no inliers either: these may be a cluster.
+    between K and the others. It is no gap when K has at most `company` samples, or when
+    most of the `company` samples around the others are no inliers either: these may be a cluster.
     When 8 or more samples are flagged, the threshold moves up into a clear gap of the scores, if
     there is one (`clear_gap`). Where there is room between the kept and the flagged, the threshold
     for new samples lies in its middle. Missing entries, and in the local view those that no
@@ -160,12 +160,12 @@ def _gap(views: Views, inliers: np.ndarray, scale: Scale, company: int) -> float
     """Return the smallest score outside of the inliers over the largest one of theirs.
 
     It is 1, no gap, when most of the samples around those outside are outside, too: such a group of
-    its own may be a cluster.
+    its own may be a cluster. And when there are no more than `company` inliers: too few to tell.
     """
     around = views.around[~inliers][:, :company]
     there = around >= 0
     apart = there & ~inliers[around]
-    if 2 * apart.sum() >= there.sum():
+    if inliers.sum() <= company or 2 * apart.sum() >= there.sum():
         return 1.0
     scores = scale.measure(views)
     largest = float(scores[inliers].max())
